@@ -1,0 +1,1 @@
+"""Talking to one API server: configuration, transport, client, watch and cache."""

@@ -1,0 +1,167 @@
+"""The closed words that rules compare: one enumeration a fact.
+
+Code in ``observe`` computes facts from objects; tables name them in ``when``. A fact is never
+free text and never null: what is open in the world is closed by a word here (``other``).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Life(StrEnum):
+    """Whether the consumer instance is being deleted."""
+
+    ALIVE = "alive"
+    DELETING = "deleting"
+
+
+class Cover(StrEnum):
+    """Whether a live binding selects the instance."""
+
+    BOUND = "bound"  # the first binding in covering order names the schema's Connection
+    UNCOVERED = "uncovered"  # no live binding selects it
+    ELSEWHERE = "elsewhere"  # that binding names another Connection than the schema's
+
+
+class Hold(StrEnum):
+    """Whether our finalizer is on the consumer instance."""
+
+    NONE = "none"
+    OURS = "ours"
+
+
+class DeletionPolicy(StrEnum):
+    """What becomes of the copy when the instance is deleted."""
+
+    DELETE = "Delete"
+    ORPHAN = "Orphan"  # exactly that annotation value; everything else is Delete
+
+
+class Copy(StrEnum):
+    """What stands on the provider under the copy's key, and whose it is."""
+
+    ABSENT = "absent"  # nothing
+    OURS = "ours"  # both markers, this cluster and this instance
+    MARKERLESS = "markerless"  # neither marker, whatever its labels say
+    PARTIAL = "partial"  # one marker alone
+    ANOTHER_OBJECT = "another-object"  # this cluster, another object's UID
+    ANOTHER_CLUSTER = "another-cluster"
+    GOING = "going"  # ours, and being deleted
+    UNREADABLE = "unreadable"  # the provider did not let us look
+
+
+class ConflictPolicy(StrEnum):
+    """The covering binding's ``spec.conflictPolicy``."""
+
+    FAIL = "Fail"
+    ADOPT = "Adopt"
+    UNSET = "unset"  # no binding covers the instance
+
+
+class Duty(StrEnum):
+    """What a pass owes a consumer instance once the provider has been looked at."""
+
+    SERVE = "serve"
+    DRAIN = "drain"
+
+
+class Verdict(StrEnum):
+    """What may be done with the object under the copy's key."""
+
+    CREATE = "create"
+    MAINTAIN = "maintain"
+    ADOPT = "adopt"
+    AWAIT = "await"
+    REFUSE = "refuse"
+    BLIND = "blind"
+
+
+class Asked(StrEnum):
+    """A Connection's ``spec.schema.source``."""
+
+    CRD = "CRD"
+    OPENAPI = "OpenAPI"
+    AUTO = "Auto"
+    OTHER = "other"  # a plugin's name
+
+
+class Listing(StrEnum):
+    """What the list of labelled CRDs on the provider gave."""
+
+    UNREAD = "unread"  # not asked for yet in this pass
+    EXPORTS = "exports"
+    EMPTY = "empty"
+    FORBIDDEN = "forbidden"
+    FAILED = "failed"
+
+
+class Source(StrEnum):
+    """What the pass does about the schema source."""
+
+    LIST = "list"  # list the labelled CRDs, then decide again
+    CRD = "CRD"
+    AS_ASKED = "as-asked"  # the plugin of that name
+    REPORT = "report"  # say why there is no answer; nothing is taken away
+
+
+class Definition(StrEnum):
+    """How the source came by an API's definition."""
+
+    ORIGINAL = "original"  # a CRD of the provider
+    SYNTHESIZED = "synthesized"  # put together from other documents
+
+
+class PullPolicy(StrEnum):
+    """A Connection's ``spec.schema.pullPolicy``."""
+
+    BOUND = "Bound"
+    ALL = "All"
+    NONE = "None"
+
+
+class UpdatePolicy(StrEnum):
+    """A Connection's ``spec.schema.updatePolicy``."""
+
+    ALWAYS = "Always"
+    ONCE = "Once"
+
+
+class Wanted(StrEnum):
+    """Who wants an API's schema on the consumer."""
+
+    BOUND = "bound"  # a live binding lists it
+    EXPORTED = "exported"  # the provider exports it, no binding lists it
+    NEITHER = "neither"
+
+
+class Local(StrEnum):
+    """What stands on the consumer under the CRD's name."""
+
+    ABSENT = "absent"
+    HERE_SAME = "here-same"  # ours through this Connection, and as offered
+    HERE_DIFFERS = "here-differs"  # ours through this Connection, but not as offered
+    ELSEWHERE = "elsewhere"  # pinned to another Connection
+    UNMANAGED = "unmanaged"  # without our markers
+    GOING = "going"  # being deleted
+
+
+FACTS: Final[dict[str, type[StrEnum]]] = {
+    "life": Life,
+    "cover": Cover,
+    "hold": Hold,
+    "policy": DeletionPolicy,
+    "copy": Copy,
+    "conflictPolicy": ConflictPolicy,
+    "duty": Duty,
+    "verdict": Verdict,
+    "asked": Asked,
+    "listing": Listing,
+    "definition": Definition,
+    "pullPolicy": PullPolicy,
+    "updatePolicy": UpdatePolicy,
+    "wanted": Wanted,
+    "local": Local,
+}
+"""Every fact by the name that tables use for it."""

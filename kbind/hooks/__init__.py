@@ -1,0 +1,1 @@
+"""The contract for plugin authors, and the loading of plugins."""

@@ -1,0 +1,1 @@
+"""The agent: queues, workers, and what runs for each Connection."""

@@ -1,0 +1,1 @@
+"""From cluster objects to facts and situations. Reads only."""

@@ -1,0 +1,1 @@
+"""Rule tables: loading with positions, proof of completeness, decision, explanation. Pure."""

@@ -1,0 +1,74 @@
+"""The steps that rules may name: each is at most one call to one cluster.
+
+A step says *what*; ``kbind.calls`` turns it with a situation into the one call (or into nothing,
+where that call would change nothing), and ``kbind.perform`` sends it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Side(StrEnum):
+    """Which cluster a call goes to."""
+
+    CONSUMER = "consumer"
+    PROVIDER = "provider"
+
+
+class Step(StrEnum):
+    """One word a write; the comment is what ``kbind rules show`` prints about it."""
+
+    # instances
+    TELL = "tell"
+    HOLD = "hold"
+    RELEASE = "release"
+    NAMESPACE = "namespace"
+    CREATE = "create"
+    ADOPT = "adopt"
+    DELIVER = "deliver"
+    MIRROR = "mirror"
+    DELETE = "delete"
+    WARN = "warn"
+    MARK = "mark"
+    UNSYNC = "unsync"
+    RESOLVED = "resolved"
+    UNMARK = "unmark"
+    HELD = "held"
+    # schemas
+    INSTALL = "install"
+    UPDATE = "update"
+    STAMP = "stamp"
+
+
+MEANING: Final[dict[Step, str]] = {
+    Step.TELL: "Warning Event on the instance: what the last pass failed with, once",
+    Step.HOLD: "patch of the instance's finalizers: add ours",
+    Step.RELEASE: "patch of the instance's finalizers: remove ours",
+    Step.NAMESPACE: "create the copy's namespace on the provider, where it was found missing",
+    Step.CREATE: "apply on the provider, on the condition that nothing is there",
+    Step.ADOPT: "apply on the provider, on the markerless object that was read (uid and version)",
+    Step.DELIVER: "apply on the provider, on the copy that was read (uid)",
+    Step.MIRROR: "patch of the instance's status",
+    Step.DELETE: "delete of the copy that was read (uid)",
+    Step.WARN: "Warning Event on the instance: the refusal, once",
+    Step.MARK: "patch of the instance's conflict annotation: set",
+    Step.UNSYNC: "patch of the instance's status: condition Synced=False, where the schema keeps it",
+    Step.RESOLVED: "Event on the instance: the refusal is over",
+    Step.UNMARK: "patch of the instance's conflict annotation: remove",
+    Step.HELD: "Event on the instance: whose finalizers hold the copy",
+    Step.INSTALL: "create the CRD on the consumer, stamped with our markers",
+    Step.UPDATE: "replace the spec of the CRD on the consumer (uid and version)",
+    Step.STAMP: "patch of the consumer CRD's markers, nothing else",
+}
+
+BEST_EFFORT: Final = frozenset({Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD})
+"""Steps whose failure is logged and never stops the steps after them: traces, not effects."""
+
+
+class Recheck(StrEnum):
+    """When a key is looked at again although nothing reported a change."""
+
+    ON_EVENT = "on-event"
+    AT_THE_PASS = "at-the-pass"  # after 30 s

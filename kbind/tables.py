@@ -1,0 +1,92 @@
+"""What each rule table may look at and answer: the contract between tables and code.
+
+Code computes the facts named here, in this order, before it asks a table; a table answers with
+one of its verdicts, or with steps, as said here. ``kbind.rulebook`` checks every loaded file
+against this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from kbind.facts import Duty, Source, Verdict
+from kbind.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """The frame of one table.
+
+    about: one line for ``kbind rules show``.
+    facts: names of ``kbind.facts.FACTS``, all of which the code supplies.
+    verdicts: the words of ``then: {verdict: ...}``; None where the table only gives steps.
+    steps: the steps that ``then: {steps: [...]}`` may name; empty where it only gives verdicts.
+    """
+
+    name: str
+    about: str
+    facts: tuple[str, ...]
+    verdicts: type[StrEnum] | None
+    steps: frozenset[Step]
+
+
+DUTY: Final = TableSpec(
+    "duty",
+    "What does this pass owe a consumer instance? Asked before the provider is looked at.",
+    ("life", "cover", "hold", "policy"),
+    Duty,
+    frozenset({Step.RELEASE}),
+)
+OWNERSHIP: Final = TableSpec(
+    "ownership",
+    "Whose is the object under the copy's key, and what may be done with it?",
+    ("copy", "conflictPolicy"),
+    Verdict,
+    frozenset(),
+)
+INSTANCE: Final = TableSpec(
+    "instance",
+    "Which writes follow from duty and verdict?",
+    ("duty", "verdict"),
+    None,
+    frozenset(
+        {
+            Step.TELL,
+            Step.HOLD,
+            Step.RELEASE,
+            Step.NAMESPACE,
+            Step.CREATE,
+            Step.ADOPT,
+            Step.DELIVER,
+            Step.MIRROR,
+            Step.DELETE,
+            Step.WARN,
+            Step.MARK,
+            Step.UNSYNC,
+            Step.RESOLVED,
+            Step.UNMARK,
+            Step.HELD,
+        }
+    ),
+)
+SOURCE: Final = TableSpec(
+    "source",
+    "Which schema source answers for a Connection?",
+    ("asked", "listing"),
+    Source,
+    frozenset(),
+)
+DELIVERY: Final = TableSpec(
+    "delivery",
+    "What is done with one API's definition on the consumer?",
+    ("definition", "pullPolicy", "wanted", "updatePolicy", "local"),
+    None,
+    frozenset({Step.INSTALL, Step.UPDATE, Step.STAMP}),
+)
+
+TABLES: Final[dict[str, TableSpec]] = {
+    t.name: t for t in (DUTY, OWNERSHIP, INSTANCE, SOURCE, DELIVERY)
+}
+"""The decision tables by name; ``copying`` is a list of flows and has its own shape."""
