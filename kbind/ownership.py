@@ -1,0 +1,1 @@
+"""Whose is a copy: the two markers, read."""
