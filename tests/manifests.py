@@ -1,0 +1,54 @@
+"""The project's manifests as tests read them: the core CRDs and the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+Object = dict[str, Any]
+
+ROOT = Path(__file__).parents[1]
+CRDS = ROOT / "deploy" / "crds"
+SAMPLES = ROOT / "deploy" / "samples"
+
+
+def documents(file: Path) -> list[Object]:
+    """Every document of a YAML file."""
+    return list(YAML(typ="safe").load_all(file))
+
+
+def core_crds() -> dict[str, Object]:
+    """The core CRDs by kind."""
+    loaded = [crd for file in sorted(CRDS.glob("*.yaml")) for crd in documents(file)]
+    return {crd["spec"]["names"]["kind"]: crd for crd in loaded}
+
+
+def schema(kind: str) -> Object:
+    """The schema of the one version of a core kind."""
+    (version,) = core_crds()[kind]["spec"]["versions"]
+    found: Object = version["schema"]["openAPIV3Schema"]
+    return found
+
+
+def field(kind: str, path: str) -> Object:
+    """The schema of one field; of a list, the schema of its items. path: a.b.c"""
+    found = schema(kind)
+    for name in path.split("."):
+        found = found["properties"][name]
+        found = found.get("items", found)
+    return found
+
+
+def fields(node: Object, path: str = "") -> Iterator[tuple[str, Object]]:
+    """Every field at and below a schema node as (path, schema); a list's path ends in []."""
+    if path:
+        yield path, node
+    if "items" in node:
+        for inner, found in fields(node["items"], "."):
+            if inner != ".":
+                yield f"{path}[]{inner[1:]}", found
+    for name, child in node.get("properties", {}).items():
+        yield from fields(child, f"{path}.{name}" if path else name)
