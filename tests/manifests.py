@@ -43,12 +43,10 @@ def field(kind: str, path: str) -> Object:
 
 
 def fields(node: Object, path: str = "") -> Iterator[tuple[str, Object]]:
-    """Every field at and below a schema node as (path, schema); a list's path ends in []."""
+    """Every field at and below a schema node as (path, schema); ``list[]`` for a list's items."""
     if path:
         yield path, node
     if "items" in node:
-        for inner, found in fields(node["items"], "."):
-            if inner != ".":
-                yield f"{path}[]{inner[1:]}", found
+        yield from fields(node["items"], f"{path}[]")
     for name, child in node.get("properties", {}).items():
         yield from fields(child, f"{path}.{name}" if path else name)

@@ -205,7 +205,7 @@ async def test_a_given_part_of_the_schema_keeps_the_other_defaults(server: Serve
 
 @pytest.mark.parametrize("kind", ["ClusterBinding", "Binding"])
 async def test_a_binding_is_completed(server: Server, kind: str) -> None:
-    entries = [
+    entries: list[Object] = [
         {"resource": "secrets", "direction": "FromProvider"},
         {
             "resource": "configmaps",
