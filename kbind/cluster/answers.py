@@ -1,0 +1,150 @@
+"""From an answer that is no success to the exception that says what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+
+from kbind.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    NotServed,
+    ServerFailed,
+    Throttled,
+    Unauthorized,
+)
+
+WORDS_LIMIT = 1000
+"""Characters of the server's own words that a message repeats."""
+
+_UID_PRECONDITION = re.compile(
+    r"UID in precondition|uid mismatch|\bmetadata\.uid: (?:Invalid|Forbidden)", re.IGNORECASE
+)
+_PATCH_TEST = re.compile(r"\btest failed\b")
+
+
+def failure(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    side: str,
+    verb: str,
+    path: str,
+) -> ClusterError:
+    """The exception for an answer outside 2xx. headers: by lower-case name."""
+    return explain(status, _status_object(body), _seconds(headers), side=side, verb=verb, path=path)
+
+
+def explain(
+    status: int,
+    answer: dict[str, Any],
+    retry_after: float | None = None,
+    *,
+    side: str,
+    verb: str,
+    path: str,
+) -> ClusterError:
+    """The exception for a Status object (*answer*, {} where the server sent none)."""
+    kind = _kind(status, answer, path)
+    error = kind(
+        f"{side}: {verb} {path}: {status} {_words(answer, path)}".rstrip(),
+        side=side,
+        verb=verb,
+        path=path,
+        status=status,
+        body=answer,
+    )
+    if isinstance(error, Throttled | ServerFailed):
+        error.retry_after = retry_after
+        if retry_after is None and (seconds := _details(answer).get("retryAfterSeconds")):
+            error.retry_after = float(seconds)
+    return error
+
+
+def _kind(status: int, answer: dict[str, Any], path: str) -> type[ClusterError]:
+    match status:
+        case 401:
+            return Unauthorized
+        case 403:
+            return Forbidden
+        case 404:
+            return NotFound if _names_an_object(answer, path) else NotServed
+        case 409:
+            return Conflict
+        case 410:
+            return Gone
+        case 422 if _outdated(answer):
+            return Conflict
+        case 429:
+            return Throttled
+        case _ if 400 <= status < 500:
+            return Invalid
+    return ServerFailed
+
+
+def _names_an_object(answer: dict[str, Any], path: str) -> bool:
+    """Whether a 404 is about an object or its namespace. An unknown group or resource is also
+    answered with reason NotFound, but names nothing; a proxy's page has no reason at all."""
+    name = _details(answer).get("name")
+    if answer.get("reason") != "NotFound" or not isinstance(name, str):
+        return False
+    return name in map(unquote, path.split("/"))
+
+
+def _outdated(answer: dict[str, Any]) -> bool:
+    """Whether a 422 says that the object is another one, or that the ``test`` of a JSON patch
+    did not hold: nothing is wrong with what was sent, it came too late."""
+    causes = _causes(answer)
+    if any(cause.get("field") == "metadata.uid" for cause in causes):
+        return True
+    texts = [str(answer.get("message", "")), *(str(cause.get("message", "")) for cause in causes)]
+    if any(_PATCH_TEST.search(text) for text in texts):
+        return True
+    # With causes the message repeats values of the user, which must not be matched.
+    return not causes and _UID_PRECONDITION.search(texts[0]) is not None
+
+
+def _words(answer: dict[str, Any], path: str) -> str:
+    reason = str(answer.get("reason") or "")
+    said = str(answer.get("message") or "")
+    if "/secrets" in path and answer.get("code") in (400, 422):
+        # What the server finds wrong with a Secret it may quote: name the fields only.
+        said = ", ".join(str(cause["field"]) for cause in _causes(answer) if "field" in cause)
+    if len(said) > WORDS_LIMIT:
+        said = f"{said[:WORDS_LIMIT]} [...]"
+    return f"{reason}: {said}" if reason and said else reason or said
+
+
+def _status_object(body: bytes) -> dict[str, Any]:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    if isinstance(answer, dict) and answer.get("kind") == "Status":
+        return answer
+    return {}
+
+
+def _details(answer: dict[str, Any]) -> dict[str, Any]:
+    details = answer.get("details")
+    return details if isinstance(details, dict) else {}
+
+
+def _causes(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    causes = _details(answer).get("causes")
+    return [cause for cause in causes if isinstance(cause, dict)] if causes else []
+
+
+def _seconds(headers: Mapping[str, str]) -> float | None:
+    """Retry-After in seconds. An API server never sends the date form; it reads as absent."""
+    value = headers.get("retry-after", "").strip()
+    return float(value) if value.isascii() and value.isdigit() else None
