@@ -18,7 +18,7 @@ from kbind import ownership, words
 from kbind.apis import EVENTS, NAMESPACES
 from kbind.conditions import standing_synced, with_synced, without_synced
 from kbind.copying import differs, owned_fields, same
-from kbind.rulebook import Flow, Through
+from kbind.rulebook import Flow
 from kbind.situation import Situation
 from kbind.steps import Side, Step
 
@@ -195,19 +195,13 @@ def _namespace(situation: Situation) -> Call | None:
     return Call(Step.NAMESPACE, Side.PROVIDER, Verb.CREATE, path, body, answers_object=False)
 
 
-def _travelling(prefixes: tuple[str, ...], values: Mapping[str, str] | None) -> dict[str, str]:
-    if not prefixes or not values:
-        return {}
-    return {name: value for name, value in values.items() if name.startswith(prefixes)}
-
-
 def _metadata(situation: Situation) -> dict[str, Any]:
     """Labels and annotations of the copy: what an overlay lets travel, below our markers."""
     copying = situation.scope.copying
     source = situation.instance["metadata"]
     ours = ownership.markers(situation.scope.cluster, situation.uid)
-    labels = _travelling(copying.labels, source.get("labels"))
-    annotations = _travelling(copying.annotations, source.get("annotations"))
+    labels = copying.carried_labels(source.get("labels") or {})
+    annotations = copying.carried_annotations(source.get("annotations") or {})
     return {
         "labels": labels | ours["labels"],
         "annotations": annotations | ours["annotations"],
@@ -216,9 +210,7 @@ def _metadata(situation: Situation) -> dict[str, Any]:
 
 def _fields(flow: Flow, situation: Situation) -> dict[str, Any]:
     """What *flow* carries, by top-level field; a field that selects nothing is left out."""
-    source = situation.object_on(flow.source) or {}
-    carried = ((name, select(source)) for name, select in flow.select)
-    return {name: value for name, value in carried if value is not None}
+    return flow.carry(situation.object_on(flow.source) or {})
 
 
 def _apply(
@@ -279,7 +271,7 @@ def _mirror(situation: Situation) -> Call | None:
 
 def _carry(step: Step, name: str, situation: Situation) -> Call | None:
     flow = situation.scope.copying.flows[name]
-    if flow.through is Through.STATUS:
+    if flow.through == "status":
         return _status(step, flow, situation)
     target = situation.object_on(flow.target)
     if target is None:
@@ -302,7 +294,7 @@ def _fields_differ(
     for name, _ in flow.select:
         below = owned.get(f"f:{name}")
         if name not in fields:
-            if below is not None and flow.absent_removes:
+            if below is not None and flow.absent == "remove":
                 return True
         elif below is None or differs(fields[name], target.get(name), below):
             return True

@@ -225,4 +225,4 @@ def _keeps_conditions(schema: Mapping[str, Any]) -> bool:
         if below is None:
             return bool(schema.get(_PRESERVE))
         schema = below
-    return schema.get("type", "array") == "array"
+    return bool(schema.get("type", "array") == "array")

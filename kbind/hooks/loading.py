@@ -46,7 +46,7 @@ def _collect(manager: pluggy.PluginManager) -> Sources:
     for implementation in manager.hook.kbind_schema_sources.get_hookimpls():
         plugin = implementation.plugin_name
         try:
-            brought = dict(implementation.function())
+            brought: Sources = dict(implementation.function() or {})
         except Exception as error:
             raise PluginError(f"kbind_schema_sources failed: {error}", plugin=plugin) from error
         for name, factory in brought.items():

@@ -24,8 +24,8 @@ APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
 class RunningSyncer(Protocol):
     """What a binding looks at of the syncer of one of its APIs."""
 
-    conflicts: Mapping[Key, str]
-
+    @property
+    def conflicts(self) -> Mapping[Key, str]: ...
     @property
     def synced(self) -> bool: ...
     @property
@@ -89,10 +89,10 @@ class BindingStatuses:
         problem = self._problem(bound, name, link, crd)
         syncer = self._syncers.get(name)
         if syncer is None:
-            unsynced = problem or (Reason.PENDING, f"{name} is not being synced yet")
-            return ApiState(name, digest, problem=problem, unsynced=unsynced)
+            pending = (str(Reason.PENDING), f"{name} is not being synced yet")
+            return ApiState(name, digest, problem=problem, unsynced=problem or pending)
         trouble = syncer.trouble
-        unsynced = None
+        unsynced: tuple[str, str] | None = None
         if trouble is not None:
             unsynced = (_reason(trouble), f"{name}: {trouble}")
         elif not syncer.synced:

@@ -21,7 +21,7 @@ from kbind.cluster.client import Client
 from kbind.cluster.identity import identity
 from kbind.cluster.kubeconfig import Credentials, parse
 from kbind.cluster.reflector import Reflector
-from kbind.conditions import Judgement, judged
+from kbind.conditions import Judgement, Status, judged
 from kbind.cover import Coverage
 from kbind.errors import (
     ClusterError,
@@ -373,9 +373,9 @@ def judge(stop: Stop | None, link: Link | None) -> list[Judgement]:
     met = len(_ORDER) if stop is None else _ORDER.index(stop.condition)
     judgements = []
     for place, condition in enumerate(_ORDER[:-1]):
-        well = "False" if condition is Condition.PERMISSION_DENIED else "True"
+        well: Status = "False" if condition is Condition.PERMISSION_DENIED else "True"
         if stop is not None and place == met:
-            ill = "True" if condition is Condition.PERMISSION_DENIED else "False"
+            ill: Status = "True" if condition is Condition.PERMISSION_DENIED else "False"
             judgements.append(Judgement(condition, ill, stop.reason, stop.message))
         elif place < met:
             judgements.append(Judgement(condition, well, Reason.AS_EXPECTED))

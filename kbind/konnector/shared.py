@@ -89,7 +89,5 @@ class Shared:
     def all_bindings(self) -> list[Ref]:
         """Every binding that is known, also those that are being deleted."""
         return [
-            Ref(kind, key)
-            for kind in ("ClusterBinding", "Binding")
-            for key in self.caches.of(kind)
+            Ref(kind, key) for kind in ("ClusterBinding", "Binding") for key in self.caches.of(kind)
         ]

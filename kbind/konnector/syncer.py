@@ -20,6 +20,7 @@ from kbind.cover import Bound, Coverage
 from kbind.errors import (
     ClusterError,
     Conflict,
+    ExpressionFailed,
     GuardViolation,
     NotFound,
     NotServed,
@@ -150,6 +151,11 @@ class Syncer:
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
             return None
+        except ExpressionFailed as error:
+            memory.failures += 1
+            self._memories[key] = memory
+            log.warning("copying is not possible", key=str(key), error=str(error))
+            return delay(memory.failures)
         self._learn(key, report, memory)
         again = self._next(report, memory)
         if memory == Memory(entry.uid):
