@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
+from typing import Any
 
 import pluggy
 
@@ -46,10 +47,11 @@ def _collect(manager: pluggy.PluginManager) -> Sources:
     for implementation in manager.hook.kbind_schema_sources.get_hookimpls():
         plugin = implementation.plugin_name
         try:
-            brought: Sources = dict(implementation.function() or {})
+            brought: Any = implementation.function()
+            names = list(brought.items())
         except Exception as error:
             raise PluginError(f"kbind_schema_sources failed: {error}", plugin=plugin) from error
-        for name, factory in brought.items():
+        for name, factory in names:
             if name in sources:
                 raise PluginError(
                     f"brings the schema source {name!r}, which plugin {brought_by[name]} brings",

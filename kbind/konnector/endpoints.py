@@ -53,7 +53,10 @@ def parse_address(address: str) -> tuple[str | None, int]:
 async def serve(app: web.Application, address: str) -> web.AppRunner:
     """Serves *app*; ``cleanup()`` of the answer ends it. Raises KbindError where the address
     cannot be had."""
-    host, port = parse_address(address)
+    try:
+        host, port = parse_address(address)
+    except ValueError as error:
+        raise KbindError(str(error)) from error
     runner = web.AppRunner(app, access_log=None, handle_signals=False)
     await runner.setup()
     try:
