@@ -1,0 +1,117 @@
+"""A konnector in this process, to start, stop and start again; and what it needs to be given."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kbind import hooks, words
+from kbind.cluster.client import Client
+from kbind.cluster.connect import connect
+from kbind.cluster.kubeconfig import parse
+from kbind.konnector.agent import Konnector
+from kbind.konnector.passes import Report
+from kbind.konnector.shared import Settings
+from kbind.rulebook import load
+from kbind.testing.handles import Cluster, Handle, Object, new
+
+USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
+
+
+class RunningKonnector:
+    """The konnector of one consumer. discovery_interval, binding_interval: seconds."""
+
+    def __init__(
+        self,
+        consumer: Cluster,
+        *,
+        overlays: Sequence[Path] = (),
+        plugins: Sequence[object] = (),
+        settings: Settings | None = None,
+        on_report: Callable[[Report], None] = lambda report: None,
+    ) -> None:
+        self._consumer = consumer
+        self._book = load(overlays)
+        self._sources = hooks.load(plugins)
+        self._settings = settings or Settings()
+        self._on_report = on_report
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self.konnector: Konnector | None = None
+
+    async def start(self) -> None:
+        credentials = parse(orjson.dumps(self._consumer.kubeconfig_for(USER)))
+        self._client = Client(await connect(credentials), side="consumer")
+        self.konnector = Konnector(
+            self._client,
+            book=self._book,
+            sources=self._sources,
+            connect=connect,
+            settings=self._settings,
+            on_report=self._on_report,
+        )
+        self._task = asyncio.create_task(self.konnector.run())
+
+    async def stop(self) -> None:
+        """As on SIGTERM. Raises what the konnector ended with, if it ended by itself."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+
+async def add_connection(
+    consumer: Handle, provider: Cluster, name: str = "provider", **spec: Any
+) -> Object:
+    """A Secret with the konnector's kubeconfig for *provider*, and a Connection that names it.
+    spec: further fields of the Connection's spec."""
+    await consumer.namespace("kbind")
+    secret = connection_secret(provider, name)
+    await consumer.create(secret)
+    return await consumer.create(connection(name, **spec))
+
+
+def connection_secret(provider: Cluster, name: str = "provider", user: str = USER) -> Object:
+    kubeconfig = orjson.dumps(provider.kubeconfig_for(user))
+    data = {words.DEFAULT_KEY: base64.b64encode(kubeconfig).decode()}
+    return new("v1", "Secret", f"{name}-kubeconfig", "kbind", data=data)
+
+
+def connection(name: str = "provider", **spec: Any) -> Object:
+    reference = {"namespace": "kbind", "name": f"{name}-kubeconfig"}
+    return new(
+        words.API_VERSION, "Connection", name, spec={"kubeconfigSecretRef": reference} | spec
+    )
+
+
+def binding(
+    apis: Sequence[str],
+    namespace: str | None = None,
+    name: str = "bound",
+    connection: str = "provider",
+    **spec: Any,
+) -> Object:
+    """A Binding in *namespace*, or a ClusterBinding."""
+    kind = "Binding" if namespace else "ClusterBinding"
+    listed = [{"name": api} for api in apis]
+    return new(
+        words.API_VERSION,
+        kind,
+        name,
+        namespace,
+        spec={"connectionRef": {"name": connection}, "apis": listed} | spec,
+    )
