@@ -30,7 +30,7 @@ from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, Shared, utc_now
 from kbind.konnector.syncer import Hooks, Syncer
 from kbind.rulebook import Rulebook
-from kbind.schema import Served, connection_of, is_managed, not_established, served
+from kbind.schema import Served, connection_of, is_established, is_managed, served
 from kbind.situation import Scope
 
 log = structlog.get_logger(__name__)
@@ -243,7 +243,7 @@ class Konnector:
             if link is None or not link.ready or how is None or not is_managed(crd):
                 continue
             # A CRD that is going still has instances to drain.
-            if not_established(crd) is None or crd["metadata"].get("deletionTimestamp"):
+            if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
                 wishes[key.name] = Wish(how, link.connection, link.client)
         return wishes
 

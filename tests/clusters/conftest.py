@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from kbind.errors import KbindError, NotFound, NotServed
 from kbind.konnector.shared import Settings
 from kbind.testing.binaries import find_or_build
 from kbind.testing.errors import ControlPlaneError
-from kbind.testing.handles import Handle, new
+from kbind.testing.handles import Cluster, Handle, new
+from kbind.testing.memory import MemoryCluster
 from kbind.testing.real import RealCluster
 from kbind.testing.running import RunningKonnector
 from tests.clusters.world import World
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("real")
 
 
-@pytest.fixture(scope="session", params=["real"])
+@pytest.fixture(scope="session", params=["memory", "real"])
 def kind(request: pytest.FixtureRequest) -> str:
     value: str = request.param
     return value
@@ -53,19 +54,26 @@ async def clusters(
 ) -> AsyncIterator[World]:
     """Started once, cleaned after every test."""
     async with AsyncExitStack() as stack:
-        assert binaries is not None
-        folder = tmp_path_factory.mktemp("clusters")
-        started = await asyncio.gather(
-            *(RealCluster.start(name, binaries=binaries, directory=folder) for name in NAMES)
-        )
-        for cluster in started:
-            stack.push_async_callback(cluster.stop)
+        started: Sequence[Cluster]
+        if binaries is None:
+            started = [await stack.enter_async_context(MemoryCluster(n).serve()) for n in NAMES]
+        else:
+            started = await _start_real(stack, binaries, tmp_path_factory.mktemp("clusters"))
         handles = [await Handle.open(cluster) for cluster in started]
         for handle in handles:
             stack.push_async_callback(handle.close)
         for consumer in handles[1:]:
             await consumer.install_core()
         yield World(kind, *handles)
+
+
+async def _start_real(stack: AsyncExitStack, binaries: Path, folder: Path) -> list[RealCluster]:
+    started = await asyncio.gather(
+        *(RealCluster.start(name, binaries=binaries, directory=folder) for name in NAMES)
+    )
+    for cluster in started:
+        stack.push_async_callback(cluster.stop)
+    return started
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -96,6 +104,9 @@ async def clean(handle: Handle) -> None:
             await handle.delete(crd)
         except NotFound:
             continue
+    for secret in await handle.list("v1", "Secret"):
+        if secret["metadata"]["namespace"] == "kbind":
+            await handle.delete(secret)
     for crd in foreign:
         await handle.gone(new(crd["apiVersion"], crd["kind"], crd["metadata"]["name"]))
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbind.testing.audit import Entry
 from kbind.testing.memory.cluster import MemoryCluster
 from kbind.testing.memory.faults import Fault, Faults
-from kbind.testing.memory.server import Entry, failure
+from kbind.testing.memory.server import failure
 
 CANNOT: Final[dict[str, str]] = {
     "cel": "x-kubernetes-validations are kept but never evaluated",
