@@ -8,16 +8,15 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from kbind.rulebook.expressions import Expression
-from kbind.rulebook.model import Copying, Flow
+from kbind.rulebook.model import INSTANCE_DOWN, INSTANCE_UP, Copying, Flow
 from kbind.rulebook.reader import Reader
 from kbind.rulebook.source import Entries, Place, Value
-from kbind.rulebook.tables import expression_of
 from kbind.steps import Side
 from kbind.words import GROUP, MANAGER
 
 NAME: Final = "copying"
 ABOUT: Final = "What travels between an instance and its copy, and which way?"
-FLOWS: Final = ("instance-up", "instance-down")
+FLOWS: Final = (INSTANCE_UP, INSTANCE_DOWN)
 REQUIRED: Final = ("flow", "why", "from", "to", "select", "through", "absent", "manager")
 OPTIONAL: Final = ("force",)
 THROUGH: Final = ("main", "status")
@@ -156,7 +155,7 @@ def _select(
                 mapping.keys[name],
                 f"through status, only status can be written, not {name}",
             )
-        expression = expression_of(reader, expression_value, name)
+        expression = reader.expression(expression_value, name)
         if expression is not None:
             found.append((name, expression))
     return tuple(found)

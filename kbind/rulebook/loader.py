@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from kbind import resources
-from kbind.errors import RulesInvalid
+from kbind.errors import RuleFileError, RulesInvalid
 from kbind.rulebook.flows import NAME as COPYING
 from kbind.rulebook.flows import CopyingDraft, finish_copying, read_copying
 from kbind.rulebook.model import Rulebook
@@ -50,8 +51,18 @@ def load(overlays: Sequence[Path] = (), *, bundled: Path | None = None) -> Ruleb
     }
     flows = finish_copying(reader, copying)
     if reader.findings or flows is None:
-        raise RulesInvalid(reader.findings)
+        raise RulesInvalid(_in_order(reader.findings))
     return Rulebook(MappingProxyType(tables), flows)
+
+
+def _in_order(findings: Sequence[RuleFileError]) -> list[RuleFileError]:
+    """File by file as they were read, each from top to bottom."""
+    paths = list(dict.fromkeys(finding.path for finding in findings))
+    end = sys.maxsize
+    return sorted(
+        findings,
+        key=lambda finding: (paths.index(finding.path), finding.line or end, finding.column or end),
+    )
 
 
 def _bundled(reader: Reader, base: Path) -> tuple[dict[str, Draft], CopyingDraft]:

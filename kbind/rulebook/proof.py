@@ -86,7 +86,7 @@ def prove(
             asked = MappingProxyType(dict(zip(facts, situation, strict=True)))
             answers[situation] = rule.decision(table, asked)
     findings.extend(_gaps(table, path, facts, rules, replaced, gaps))
-    findings.extend(_overlaps(facts, rules, shared, alone))
+    findings.extend(_overlaps(path, facts, rules, shared, alone))
     return answers
 
 
@@ -156,7 +156,8 @@ def _nearest_rule(facts: Mapping[str, Words], rules: Sequence[Rule], box: Box) -
 
     if not rules:
         return None
-    rule = min(rules, key=lambda candidate: len(misses(candidate)))
+    # Of those that fail in equally few, the one that agrees in the most facts it names.
+    rule = min(rules, key=lambda candidate: 2 * len(misses(candidate)) - len(candidate.when))
     named = ", ".join(_named(fact, rule.when[fact]) for fact in misses(rule))
     return f'the nearest rule is "{rule.name}" ({_where(rule)}); it asks for {named}'
 
@@ -173,19 +174,21 @@ def _where(rule: Rule, seen_from: Place | None = None) -> str:
 
 
 def _overlaps(
-    facts: Mapping[str, Words], rules: Sequence[Rule], shared: Iterable[int], alone: int
+    path: str, facts: Mapping[str, Words], rules: Sequence[Rule], shared: Iterable[int], alone: int
 ) -> list[RuleFileError]:
     pairs: set[tuple[int, int]] = set()
     for met in shared:
         pairs.update(combinations([i for i in range(len(rules)) if met >> i & 1], 2))
     findings: list[RuleFileError] = []
-    for first, second in sorted(pairs)[:_SHOWN]:
+    for pair in sorted(pairs)[:_SHOWN]:
+        # Point at the rule that an overlay brought, else at the later one.
+        first, second = sorted(pair, key=lambda index: (rules[index].place.path != path, index))
         one, other = rules[first], rules[second]
         common: Box = tuple(
             mine & theirs for mine, theirs in zip(_box(facts, one), _box(facts, other), strict=True)
         )
         hint = "leave each situation to one of them"
-        useless = [rules[i].name for i in (first, second) if not alone >> i & 1]
+        useless = [rules[index].name for index in (first, second) if not alone >> index & 1]
         if useless:
             hint = f'nothing is left to "{useless[-1]}" alone: remove it, or narrow the other'
         findings.append(
@@ -197,7 +200,6 @@ def _overlaps(
             )
         )
     if len(pairs) > _SHOWN:
-        last = rules[max(second for _, second in pairs)]
         left = len(pairs) - _SHOWN
-        findings.append(TableOverlap(f"{left} more pairs of rules overlap", path=last.place.path))
+        findings.append(TableOverlap(f"{left} more pairs of rules overlap", path=path))
     return findings

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kbind.errors import RuleFileError, RuleUnreachable, UnknownWord
+from kbind.rulebook.expressions import BadExpression, Expression
 from kbind.rulebook.source import Entries, Items, Place, Scalar, Value, suggestion
 
 
@@ -139,6 +140,17 @@ class Reader:
             )
             return None
         return words
+
+    def expression(self, value: Value, what: str) -> Expression | None:
+        """A JMESPath expression that compiles."""
+        text = self.text(value, what)
+        if text is None:
+            return None
+        try:
+            return Expression(text)
+        except BadExpression as error:
+            self.report(value.place, f"{what} is not a JMESPath expression: {error}")
+            return None
 
     def boolean(self, value: Value, what: str) -> bool | None:
         """true or false."""

@@ -20,6 +20,7 @@ from kbind.errors import RuleFileError
 
 _TEXT: Final = "tag:yaml.org,2002:str"
 _BOOL: Final = "tag:yaml.org,2002:bool"
+_LISTED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,17 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """The hint of an unknown word: the nearest one, and all that are known."""
+    """The hint of an unknown word: the nearest one and what is known.
+
+    A long list is shortened only where there is a nearest word.
+    """
     listed = ", ".join(known) or "none here"
     close = nearest(word, known)
-    return f'did you mean "{close}"? ({listed})' if close else f"known: {listed}"
+    if close is None:
+        return f"known: {listed}"
+    if len(known) > _LISTED:
+        listed = ", ".join([*known[:_LISTED], "..."])
+    return f'did you mean "{close}"? ({listed})'
 
 
 def read(path: Path, findings: list[RuleFileError]) -> Value | None:

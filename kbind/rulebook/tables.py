@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Final
 
 from kbind.facts import FACTS
-from kbind.rulebook.expressions import BadExpression, Expression
 from kbind.rulebook.model import DeclaredFact, Rule, Table, Words
 from kbind.rulebook.proof import Replaced, prove
 from kbind.rulebook.reader import Reader
@@ -143,10 +142,10 @@ def _declare(reader: Reader, draft: Draft, value: Value) -> None:
             values["fact"].place, f'"{name}" is not a name for a fact', hint="such as costCentre"
         )
         name = None
-    if name is not None and name in draft.facts():
-        reader.report(values["fact"].place, f"{draft.spec.name} has a fact {name} already")
+    if name is not None and (name in FACTS or name in draft.facts()):
+        reader.report(values["fact"].place, f"there is a fact {name} already")
         name = None
-    expression = expression_of(reader, values["from"], "from")
+    expression = reader.expression(values["from"], "from")
     if expression is not None:
         for root in sorted(expression.roots() - set(draft.spec.documents)):
             reader.unknown(values["from"].place, "document", root, draft.spec.documents)
@@ -157,18 +156,6 @@ def _declare(reader: Reader, draft: Draft, value: Value) -> None:
     otherwise = None if words is None else reader.word(values["otherwise"], "otherwise", words)
     if name and expression and words and otherwise:
         draft.declared.append(DeclaredFact(name, expression, words, otherwise))
-
-
-def expression_of(reader: Reader, value: Value, what: str) -> Expression | None:
-    """A JMESPath expression that compiles."""
-    text = reader.text(value, what)
-    if text is None:
-        return None
-    try:
-        return Expression(text)
-    except BadExpression as error:
-        reader.report(value.place, f"{what} is not a JMESPath expression: {error}")
-        return None
 
 
 def _rule(reader: Reader, draft: Draft, value: Value) -> Rule | None:
