@@ -78,10 +78,10 @@ class Reader:
         """Text that is not blank."""
         if not isinstance(value, Scalar):
             self.report(value.place, f"{what} has to be text")
-        elif not value.word:
-            self.report(value.place, f"{what} has to be text", hint=f'quote it: "{value.text}"')
         elif not value.text.strip():
             self.report(value.place, f"{what} is empty")
+        elif not value.word:
+            self.report(value.place, f"{what} has to be text", hint=f'quote it: "{value.text}"')
         else:
             return value.text.strip()
         return None

@@ -7,7 +7,7 @@ keys and keys that are not text are reported here, so that what is read further 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -179,6 +179,9 @@ class _Tree:
                     )
                 )
                 continue
+            if isinstance(value, Scalar) and not value.word and not value.text:
+                # YAML puts what is not there after the blank lines that follow the key.
+                value = replace(value, place=key.place)
             values[key.text] = value
             keys[key.text] = key.place
         return Entries(values, keys, place)
