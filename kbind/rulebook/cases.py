@@ -17,7 +17,7 @@ from kbind.errors import RulesInvalid
 from kbind.rulebook.flows import NAME as COPYING
 from kbind.rulebook.model import Rulebook
 from kbind.rulebook.reader import Reader
-from kbind.rulebook.source import Value, read
+from kbind.rulebook.source import Entries, Value, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,10 @@ def _flow_case(
     if situation is None or "flow" not in situation or "source" not in situation:
         return None
     flow = reader.word(situation["flow"], "flow", rulebook.copying.flows)
-    if reader.mapping(situation["source"], "source") is None or flow is None:
+    if not isinstance(situation["source"], Entries):
+        reader.report(situation["source"].place, "source has to be a mapping")
+        return None
+    if flow is None:
         return None
     # An object, not rules: taken as YAML gives it.
     content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
@@ -137,22 +136,20 @@ def _flow(reader: Reader, value: Value) -> Flow | None:
 def _select(
     reader: Reader, value: Value, through: str | None
 ) -> tuple[tuple[str, Expression], ...]:
-    mapping = reader.mapping(value, "select")
-    fields: Mapping[str, Value] = mapping.values if mapping else {}
     found: list[tuple[str, Expression]] = []
-    if mapping is not None and not fields:
+    fields = reader.mapping(value, "select")
+    if isinstance(value, Entries) and not fields:
         reader.report(value.place, "a flow that selects nothing carries nothing")
-    for name, expression_value in fields.items():
-        assert mapping is not None
+    for name, place, expression_value in fields:
         if name in _IDENTITY:
             reader.report(
-                mapping.keys[name],
+                place,
                 f"{name} is never copied",
                 hint="labels and annotations travel by prefix: metadata: {labels: [...]}",
             )
         elif through == "status" and name != "status":
             reader.report(
-                mapping.keys[name],
+                place,
                 f"through status, only status can be written, not {name}",
             )
         expression = reader.expression(expression_value, name)

@@ -93,11 +93,13 @@ def _bundled(reader: Reader, base: Path) -> tuple[dict[str, Draft], CopyingDraft
 
 def _files(reader: Reader, directory: Path) -> list[Path]:
     """Its ``*.yaml`` by name. A mounted ConfigMap has hidden entries beside them; not those."""
-    if not directory.is_dir():
-        reader.missing(str(directory), "there is no such directory")
+    try:
+        listed = sorted(directory.iterdir())
+    except OSError as error:
+        reader.missing(str(directory), f"cannot be listed: {error.strerror}")
         return []
     files: list[Path] = []
-    for path in sorted(directory.iterdir()):
+    for path in listed:
         if path.name.startswith("."):
             continue
         if path.suffix == ".yaml":
@@ -112,11 +114,7 @@ def _open(reader: Reader, path: Path) -> tuple[str | None, Entries | None]:
     value = read(path, reader.findings)
     if value is None:
         return None, None
-    entries = reader.mapping(value, "a rule file")
-    if entries is None:
+    if not isinstance(value, Entries) or "table" not in value.values:
+        reader.report(value.place, 'a rule file is a mapping that starts with "table: <name>"')
         return None, None
-    if "table" not in entries.values:
-        reader.report(entries.place, 'a rule file starts with "table: <name>"')
-        return None, None
-    name = reader.word(entries.values["table"], "table", _ALL)
-    return name, entries
+    return reader.word(value.values["table"], "table", _ALL), value

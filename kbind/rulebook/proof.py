@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -13,9 +12,6 @@ from kbind.errors import RuleFileError, TableGap, TableOverlap
 from kbind.plan import Decision
 from kbind.rulebook.model import Rule, Situation, Words
 from kbind.rulebook.source import Place
-
-LIMIT: Final = 10_000
-"""Most situations that one table may have; more is a program, not a table to read."""
 
 _SHOWN: Final = 5  # findings of one kind a table, so that one slip does not fill the screen
 
@@ -44,17 +40,6 @@ def prove(
 
     path: the file that gaps are reported in where no overlay made them.
     """
-    size = prod(len(words) for words in facts.values())
-    if size > LIMIT:
-        place = replaced[-1].place if replaced else None
-        message = f"{table} has {size} situations, more than {LIMIT}"
-        hint = "declare fewer facts, or fewer words"
-        findings.append(
-            place.finding(message, hint=hint)
-            if place
-            else RuleFileError(message, path=path, hint=hint)
-        )
-        return {}
     # A bit a rule: a situation is met by the rules whose bits all its words share.
     bits = [
         {

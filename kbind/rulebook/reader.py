@@ -60,12 +60,12 @@ class Reader:
                 self.report(value.place, f'{what} lacks "{key}"')
         return value.values
 
-    def mapping(self, value: Value, what: str) -> Entries | None:
-        """A mapping whose keys the caller looks at."""
+    def mapping(self, value: Value, what: str) -> Sequence[tuple[str, Place, Value]]:
+        """The keys of a mapping, where each stands, and its value; the caller knows the keys."""
         if isinstance(value, Entries):
-            return value
+            return [(key, value.keys[key], child) for key, child in value.values.items()]
         self.report(value.place, f"{what} has to be a mapping")
-        return None
+        return ()
 
     def items(self, value: Value, what: str) -> Sequence[Value]:
         """A list, which may be empty."""

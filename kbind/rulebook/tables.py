@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +16,9 @@ from kbind.rulebook.source import Entries, Place, Scalar, Value
 from kbind.steps import Recheck, Step
 from kbind.tables import TableSpec
 from kbind.words import Reason
+
+LIMIT: Final = 10_000
+"""Most situations that one table may have; more is a program, not a table to read."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _FACT: Final = re.compile(r"[a-z][A-Za-z0-9]*")
@@ -79,10 +83,8 @@ def read_overlay(reader: Reader, draft: Draft, entries: Entries) -> None:
         for value in reader.items(values["facts"], "facts"):
             _declare(reader, draft, value)
     if "replace" in values:
-        replaced = reader.mapping(values["replace"], "replace")
-        for name, value in replaced.values.items() if replaced else ():
-            assert replaced is not None
-            _replace(reader, draft, name, replaced.keys[name], value)
+        for name, place, value in reader.mapping(values["replace"], "replace"):
+            _replace(reader, draft, name, place, value)
     draft.broken = draft.broken or len(reader.findings) > before
 
 
@@ -154,7 +156,14 @@ def _declare(reader: Reader, draft: Draft, value: Value) -> None:
         reader.report(values["words"].place, "a fact needs two words or more")
         words = None
     otherwise = None if words is None else reader.word(values["otherwise"], "otherwise", words)
-    if name and expression and words and otherwise:
+    size = prod(map(len, (words or (), *draft.facts().values())))
+    if size > LIMIT:
+        reader.report(
+            values["words"].place,
+            f"{draft.spec.name} would have {size} situations, more than {LIMIT}",
+            hint="declare fewer facts, or fewer words",
+        )
+    elif name and expression and words and otherwise:
         draft.declared.append(DeclaredFact(name, expression, words, otherwise))
 
 
@@ -189,11 +198,9 @@ def _rule(reader: Reader, draft: Draft, value: Value) -> Rule | None:
 def _when(reader: Reader, draft: Draft, value: Value) -> dict[str, Words]:
     known = draft.facts()
     found: dict[str, Words] = {}
-    mapping = reader.mapping(value, "when")
-    for fact, words_value in mapping.values.items() if mapping else ():
-        assert mapping is not None
+    for fact, place, words_value in reader.mapping(value, "when"):
         if fact not in known:
-            reader.unknown(mapping.keys[fact], "fact", fact, known)
+            reader.unknown(place, "fact", fact, known)
             continue
         words = reader.any_of(words_value, fact, known[fact])
         if words is not None:
