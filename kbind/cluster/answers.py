@@ -56,7 +56,7 @@ def explain(
     """The exception for a Status object (*answer*, {} where the server sent none)."""
     kind = _kind(status, answer, path)
     error = kind(
-        f"{side}: {verb} {path}: {status} {_words(answer, path)}".rstrip(),
+        f"{side}: {verb} {path}: {status} {_words(status, answer, path)}".rstrip(),
         side=side,
         verb=verb,
         path=path,
@@ -113,10 +113,10 @@ def _outdated(answer: dict[str, Any]) -> bool:
     return not causes and _UID_PRECONDITION.search(texts[0]) is not None
 
 
-def _words(answer: dict[str, Any], path: str) -> str:
+def _words(status: int, answer: dict[str, Any], path: str) -> str:
     reason = str(answer.get("reason") or "")
     said = str(answer.get("message") or "")
-    if "/secrets" in path and answer.get("code") in (400, 422):
+    if "secrets" in path.split("/") and status in (400, 422):
         # What the server finds wrong with a Secret it may quote: name the fields only.
         said = ", ".join(str(cause["field"]) for cause in _causes(answer) if "field" in cause)
     if len(said) > WORDS_LIMIT:

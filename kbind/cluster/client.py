@@ -156,7 +156,7 @@ class Client:
         headers = {"User-Agent": self._user_agent, "Accept": accept or JSON}
         if content is not None:
             headers["Content-Type"] = content
-        return Request(method, path, query or {}, headers, body)
+        return Request(method, path, dict(query or {}), headers, body)
 
     async def _call(
         self, verb: str, request: Request, *, repeatable: bool, timeout: float | None = None
