@@ -6,6 +6,7 @@ import click
 
 from kbind import __version__
 from kbind.cli.explain import explain
+from kbind.cli.konnector import konnector
 from kbind.cli.reporting import Commands
 from kbind.cli.rules import rules
 
@@ -16,5 +17,5 @@ def main() -> None:
     """Offer and consume Kubernetes APIs across clusters."""
 
 
-for command in (rules, explain):
+for command in (konnector, rules, explain):
     main.add_command(command)

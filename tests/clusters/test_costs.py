@@ -108,7 +108,11 @@ async def test_what_has_settled_is_written_no_more_not_even_after_a_restart(
     kinds = [("widgets", "Widget"), ("gadgets", "Gadget"), ("gizmos", "Gizmo")]
     await bind(world, kinds)
     # Lists by key and by place, defaults, empty maps: what servers fill in must settle too.
-    spec = {"env": [{"name": "B", "value": "2"}, {"name": "A"}], "labels": {}, "free": {"a": {}}}
+    spec: Object = {
+        "env": [{"name": "B", "value": "2"}, {"name": "A"}],
+        "labels": {},
+        "free": {"a": {}},
+    }
     made = []
     for number in range(501):
         kind = kinds[number % 3][1]
