@@ -137,16 +137,15 @@ def _sum_up(stage: Stage, kept: int, total: int) -> None:
     screen.line()
     screen.line()
     screen.say(f"{kept} of {total} outcomes came, in {screen.elapsed:.1f} s.", bold=True)
-    screen.say("What the konnector asked of each cluster:")
+    screen.say("What the konnector asked of each cluster, beside the watches it keeps open:")
     for handle in (stage.consumer, stage.provider):
         screen.line(f"      {handle.cluster.name:<8}  {_counted(handle.cluster.audit(USER))}")
 
 
 def _counted(entries: Sequence[Entry]) -> str:
     writes = sum(entry.writes for entry in entries)
-    watches = sum(entry.verb == "watch" for entry in entries)
-    reads = len(entries) - writes - watches
-    return f"{len(entries):>3} requests: {writes:>3} writes {reads:>3} reads {watches:>3} watching"
+    reads = sum(entry.verb in ("get", "list", "") for entry in entries)
+    return f"{writes + reads:>3} requests: {writes:>2} writes, {reads:>2} reads"
 
 
 async def _stay(stage: Stage) -> None:

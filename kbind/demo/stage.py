@@ -119,8 +119,11 @@ class Stage:
     async def quiet(self) -> None:
         """Waits until nothing stirs, so that a chapter shows all that it led to."""
         end = self.screen.elapsed + RESTLESS
-        while self.screen.elapsed < min(self.screen.stirred + QUIET, end):
-            await asyncio.sleep(POLL)
+        while True:
+            left = min(self.screen.stirred + QUIET, end) - self.screen.elapsed
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
 
 def _shown(seen: Any) -> str:

@@ -271,7 +271,7 @@ def chapters() -> tuple[Chapter, ...]:
             (
                 Promise(
                     PROVIDER,
-                    f"Database {NAMESPACE}/orders is there with the instance's spec and both markers",
+                    f"Database {NAMESPACE}/orders has the instance's spec and both markers",
                     one(ORDERS),
                     lambda obj: is_copy(obj) and has_spec(**ORDERS["spec"])(obj),
                 ),
