@@ -53,7 +53,7 @@ async def run(options: Options) -> int:
             code = await _tell(stage, options.deadline)
             if options.keep and code == 0:
                 with contextlib.suppress(asyncio.CancelledError):
-                    await _stay(stage)
+                    await _stay(stage, options)
                 screen.line()
                 screen.say("Taking everything down.")
         return code
@@ -148,7 +148,7 @@ def _counted(entries: Sequence[Entry]) -> str:
     return f"{writes + reads:>3} requests: {writes:>2} writes, {reads:>2} reads"
 
 
-async def _stay(stage: Stage) -> None:
+async def _stay(stage: Stage, options: Options) -> None:
     """Prints how to look around, and waits until cancelled."""
     screen = stage.screen
     with tempfile.TemporaryDirectory(prefix="kbind-demo-") as folder:
@@ -168,6 +168,11 @@ async def _stay(stage: Stage) -> None:
         ):
             screen.line(f"      kubectl --kubeconfig {paths[name]} {what}")
         screen.line()
+        if options.binaries is None:
+            screen.say(
+                "In memory no OpenAPI is served: give kubectl apply and create --validate=false."
+            )
+            screen.line()
         await asyncio.Event().wait()
 
 
