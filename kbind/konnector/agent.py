@@ -128,15 +128,22 @@ class Konnector:
         )
 
     async def _stop(self, tasks: Iterable[asyncio.Task[None]]) -> None:
-        runners = [task for _, task in self._runners.values()]
-        for task in (*tasks, *runners):
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(
             self._bindings.close(), *(syncer.stop() for syncer in self.syncers.values())
         )
-        # Lines close last: passes in flight still used them.
+        # Lines go last: passes in flight still used them.
+        runners = [task for _, task in self._runners.values()]
+        for task in runners:
+            task.cancel()
         await asyncio.gather(*runners, return_exceptions=True)
+        await self._close_retired()
+
+    async def _close_retired(self) -> None:
+        while self.shared.retired:
+            await self.shared.retired.pop().close()
 
     # --- what changes on the consumer --------------------------------------------------------
 
@@ -227,6 +234,7 @@ class Konnector:
                     del self._wishes[name]
                     await self.syncers.pop(name).stop()
                     log.info("syncing stopped", api=name, connection=wish.connection)
+            await self._close_retired()
             for name, wish in wishes.items():
                 if name not in self._wishes:
                     self._wishes[name] = wish
