@@ -63,6 +63,7 @@ class Context:
     """
 
     kind: str
+    group: str
     version: str
     subresource: str
     atom_of: Callable[[str], Atom | None]
@@ -278,7 +279,8 @@ def apply(live: Json, patch: Json, name: str, context: Context, *, force: bool) 
         managed = _update(empty, live, {}, _BEFORE_APPLY, context)
     metadata = patch.get("metadata") or {}
     where = f"({metadata.get('namespace', '')}/{metadata.get('name', '')}; "
-    where += f"{context.version}, Kind={context.kind})"
+    version = context.version if context.group else f"/{context.version}"
+    where += f"{version}, Kind={context.kind})"
     _typed(context.atom, patch, f"failed to create typed patch object {where}", duplicates=False)
     _typed(context.atom, live, f"failed to create typed live object {where}", duplicates=True)
     managed = _reconciled(managed, context)

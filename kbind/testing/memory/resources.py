@@ -18,7 +18,8 @@ class Resource:
     """One resource in one version.
 
     custom: defined by a CRD; status: has that subresource; generations: counts changes in
-    metadata.generation; unconditional: may be replaced without a resourceVersion.
+    metadata.generation; unconditional: may be replaced without a resourceVersion; empty: the
+    fields that an object without content has, as the server's own types do.
     """
 
     group: str
@@ -33,6 +34,7 @@ class Resource:
     status: bool = False
     generations: bool = False
     unconditional: bool = True
+    empty: Schema = field(default_factory=dict)
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     served: bool = True
@@ -151,6 +153,14 @@ CRD_RESOURCE = _builtin(
     generations=True,
     unconditional=False,
     categories=("api-extensions",),
+    empty={
+        "spec": {"group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": None},
+        "status": {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": None,
+        },
+    },
 )
 
 NAMESPACE_RESOURCE = _builtin(
@@ -165,6 +175,7 @@ NAMESPACE_RESOURCE = _builtin(
     "ns",
     namespaced=False,
     status=True,
+    empty={"spec": {}, "status": {}},
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
 )
 
@@ -219,6 +230,15 @@ BUILTINS: tuple[Resource, ...] = (
             reportingInstance=_S,
         ),
         "ev",
+        empty={
+            "involvedObject": {},
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "eventTime": None,
+            "reportingComponent": "",
+            "reportingInstance": "",
+        },
     ),
     _builtin(
         "",
@@ -249,6 +269,7 @@ BUILTINS: tuple[Resource, ...] = (
             )
         ),
         unconditional=False,
+        empty={"spec": {}},
     ),
     CRD_RESOURCE,
 )

@@ -46,6 +46,11 @@ def _check(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
             return
     elif kind is not None and not _TYPES[kind](value):
         found.append(_wrong_type(path, kind, value))
+        if kind == "integer" and isinstance(value, float):
+            form = schema.get("format")
+            form = f"with format {form}" if form else "(default format)"
+            complaint = f"Checked value must be of type integer {form} in {path}"
+            found.append(invalid_value("<nil>", "", complaint))
         return
     if "enum" in schema and not any(same(value, word) for word in schema["enum"]):
         found.append(unsupported(path, value, schema["enum"]))
@@ -134,8 +139,8 @@ def _check_number(schema: Schema, value: float, path: str, found: list[Cause]) -
         complain(f"a multiple of {factor}")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
     if bits is not None and _is_integer(value) and not -(2**bits) <= value < 2**bits:
-        complaint = f"Checked value must be of type {schema['type']} with format "
-        found.append(invalid_value(path, value, f"{complaint}{schema['format']}"))
+        form = f"{schema['type']} with format {schema['format']} in {path}"
+        found.append(invalid_value("<nil>", "", f"Checked value must be of type {form}"))
 
 
 def _check_object(schema: Schema, value: dict[str, Any], path: str, found: list[Cause]) -> None:
@@ -195,7 +200,7 @@ def _check_combined(schema: Schema, value: Any, path: str, found: list[Cause]) -
         attempts = [validate(part, value, path) for part in schema["anyOf"]]
         if all(attempts):
             complain("validate at least one schema (anyOf)")
-            found.extend(min(attempts, key=len))
+            found.extend(_fewest(attempts))
     if "oneOf" in schema:
         attempts = [validate(part, value, path) for part in schema["oneOf"]]
         valid = sum(not attempt for attempt in attempts)
@@ -203,9 +208,14 @@ def _check_combined(schema: Schema, value: Any, path: str, found: list[Cause]) -
             result = "Found none valid" if not valid else f"Found {valid} valid alternatives"
             complain(f"validate one and only one schema (oneOf). {result}")
             if not valid:
-                found.extend(min(attempts, key=len))
+                found.extend(_fewest(attempts))
     if "not" in schema and not validate(schema["not"], value, path):
         complain("not validate the schema (not)")
+
+
+def _fewest(attempts: list[list[Cause]]) -> list[Cause]:
+    """Those of the alternative that comes closest."""
+    return sorted(attempts, key=len)[0]
 
 
 @lru_cache(maxsize=4096)

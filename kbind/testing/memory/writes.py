@@ -22,6 +22,7 @@ from kbind.testing.memory.status import (
     bad_request,
     conflict,
     forbidden,
+    internal,
     invalid,
     invalid_value,
     not_found,
@@ -29,6 +30,8 @@ from kbind.testing.memory.status import (
 from kbind.testing.memory.store import Store
 
 Json = dict[str, Any]
+
+_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 # Letters of generated names; those that could form words are left out.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -46,6 +49,12 @@ class Target:
     @property
     def key(self) -> Key:
         return Key(self.namespace, self.name)
+
+    @property
+    def storage_key(self) -> str:
+        """As some of the server's messages name the place."""
+        group = f"{self.resource.group}/" if self.resource.group else ""
+        return f"/registry/{group}{self.resource.plural}/{self.key}"
 
 
 Change = Callable[[Json], Json]
@@ -73,21 +82,23 @@ class Writer:
         metadata = obj["metadata"]
         self._check_namespace(target, metadata)
         if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise internal("resourceVersion should not be set on objects to be created")
         name = metadata.get("name", "")
         if not name and metadata.get("generateName"):
             suffix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
             metadata["name"] = name = f"{metadata['generateName'][:58]}{suffix}"
         target = Target(resource, target.namespace, name, target.subresource)
         self._wipe(metadata)
-        obj = managers.update({}, obj, manager, self._context(target))
+        obj = managers.update(resource.empty, obj, manager, self._context(target))
         return self._insert(target, obj, dry=dry)
 
     def _insert(self, target: Target, obj: Json, *, dry: bool) -> Json:
         """The last steps of a create, whether by POST or by apply."""
         resource = target.resource
         self._admit(target)
-        obj = self._prepared(resource, obj, None)
+        obj = objects.prepare_new(resource, obj)
+        if resource.name == _CRDS:
+            obj = crds.prepare(obj, None)
         metadata = obj["metadata"]
         metadata["uid"] = self._uid()
         metadata["creationTimestamp"] = self.timestamp()
@@ -107,15 +118,13 @@ class Writer:
     def _admit(self, target: Target) -> None:
         resource = target.resource
         if resource.custom:
-            crd = self._store.get(
-                "customresourcedefinitions.apiextensions.k8s.io", Key("", resource.name)
-            )
+            crd = self._store.get(_CRDS, Key("", resource.name))
             if crd is not None and crd["metadata"].get("deletionTimestamp"):
-                raise Refusal(
-                    405,
-                    "MethodNotAllowed",
+                raise forbidden(
+                    resource.group,
+                    resource.plural,
+                    target.name,
                     "create not allowed while custom resource definition is terminating",
-                    {"group": resource.group, "kind": resource.plural},
                 )
         if not resource.namespaced:
             return
@@ -143,18 +152,19 @@ class Writer:
 
     def replace(self, target: Target, body: Json, manager: str, *, dry: bool = False) -> Json:
         """PUT. Raises Refusal, 404 where there is nothing to replace."""
-        live = self._live(target)
         obj = self._decoded(target.resource, body)
         self._check_namespace(target, obj["metadata"])
         self._check_name(target, obj["metadata"])
+        live = self._live(target)
         uid = obj["metadata"].get("uid")
         if uid and uid != live["metadata"]["uid"]:
             raise conflict(
                 target.resource.group,
                 target.resource.plural,
                 target.name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
-                f"{live['metadata']['uid']}",
+                f"StorageError: invalid object, Code: 4, Key: {target.storage_key}, "
+                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                f"precondition: {uid}, UID in object meta: {live['metadata']['uid']}",
             )
         obj = managers.update(live, obj, manager, self._context(target))
         return self._update(target, live, obj, dry=dry)
@@ -165,7 +175,13 @@ class Writer:
         patched = change(self.seen(target.resource, live))
         if not isinstance(patched, dict):
             raise bad_request("the patched object is not an object")
-        obj = self._decoded(target.resource, patched)
+        try:
+            obj = self._decoded(target.resource, patched)
+        except Refusal as refusal:
+            if target.resource.custom:
+                raise
+            cause = invalid_value("patch", orjson.dumps(patched).decode(), str(refusal))
+            raise invalid("", "", "", [cause]) from None
         obj = managers.update(live, obj, manager, self._context(target))
         self._check_namespace(target, obj["metadata"])
         self._check_name(target, obj["metadata"])
@@ -181,6 +197,7 @@ class Writer:
             raise not_found(resource.group, resource.plural, target.name)
         self._check_applied(target, body)
         start: Json = {"apiVersion": resource.api_version, "kind": resource.kind}
+        start |= resource.empty
         start = start if live is None else self.seen(resource, live)
         applied = managers.apply(start, body, manager, self._context(target), force=force)
         obj = self._decoded(resource, applied, keep=True)
@@ -219,7 +236,6 @@ class Writer:
             raise invalid(resource.group, resource.plural, target.name, [cause])
         if version and version != old["resourceVersion"]:
             raise conflict(resource.group, resource.plural, target.name, STALE)
-        obj = self._prepared(resource, obj, live)
         obj = self._limited(target, live, obj)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = old["resourceVersion"]
@@ -233,17 +249,28 @@ class Writer:
         if resource.generations and not target.subresource and self._moved(resource, live, obj):
             metadata["generation"] = old.get("generation", 0) + 1
         self._validate(target, obj, live)
-        if dry or _as_before(obj, live):
-            return live if not dry else obj
-        if old.get("deletionTimestamp") and not metadata.get("finalizers"):
-            if not self._content_remains(resource, target, obj):
-                self._store.put(resource.name, target.key, obj)
-                return self._store.delete(resource.name, target.key)
+        if dry:
+            return obj
+        if _as_before(obj, live):
+            return live
+        # A namespace stays until what ends namespaces has emptied it.
+        held = metadata.get("finalizers") or (
+            resource.name == "namespaces" and obj["spec"].get("finalizers")
+        )
+        if old.get("deletionTimestamp") and not held:
+            # One write: watches see the object as it was, the answer shows what it would be.
+            self._store.delete(resource.name, target.key)
+            return obj
         return self._store.put(resource.name, target.key, obj)
 
-    def _content_remains(self, resource: Resource, target: Target, obj: Json) -> bool:
-        """A namespace stays until what ends namespaces has emptied it."""
-        return resource.name == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+    def control(self, resource: Resource, key: Key, obj: Json) -> Json:
+        """A write of *obj* as the server's own controllers make it, to the status."""
+        live = self._store.get(resource.name, key)
+        assert live is not None
+        context = self._context(Target(resource, key.namespace, key.name, "status"))
+        return self._store.put(
+            resource.name, key, managers.update(live, obj, "kube-apiserver", context)
+        )
 
     def _limited(self, target: Target, live: Json, obj: Json) -> Json:
         """Only what this endpoint may write; the rest as it is stored."""
@@ -258,7 +285,7 @@ class Writer:
             obj.pop("status", None)
             if "status" in seen:
                 obj["status"] = seen["status"]
-            if target.resource.name.startswith("customresourcedefinitions."):
+            if target.resource.name == _CRDS:
                 return crds.prepare(obj, live)
         return obj
 
@@ -310,7 +337,7 @@ class Writer:
 
     def _finalizers(self, resource: Resource, live: Json) -> list[str]:
         finalizers = list(live["metadata"].get("finalizers") or ())
-        crd = resource.name == "customresourcedefinitions.apiextensions.k8s.io"
+        crd = resource.name == _CRDS
         if crd and crds.CLEANUP not in finalizers and not live["metadata"].get("deletionTimestamp"):
             finalizers.append(crds.CLEANUP)
         return finalizers
@@ -330,7 +357,7 @@ class Writer:
         obj = {**live, "metadata": metadata}
         if resource.name == "namespaces":
             obj["status"] = {**(live.get("status") or {}), "phase": "Terminating"}
-        if resource.name == "customresourcedefinitions.apiextensions.k8s.io":
+        if resource.name == _CRDS:
             obj = crds.terminating(
                 obj,
                 "InstanceDeletionPending",
@@ -360,6 +387,7 @@ class Writer:
         resource = target.resource
         return managers.Context(
             kind=resource.kind,
+            group=resource.group,
             version=resource.api_version,
             subresource=target.subresource,
             atom_of=lambda version: self._catalog.atom(resource, version),
@@ -380,9 +408,15 @@ class Writer:
         obj["metadata"] = schema.clean_metadata(metadata or {})
         schema.prune(obj, resource.schema)
         schema.default(obj, resource.schema)
-        if not resource.custom:
-            self._check_builtin_types(resource, obj)
-        return obj
+        if not (keep and resource.custom):
+            # After an apply a custom resource keeps them, and may be refused for it.
+            schema.drop_nulls(obj, resource.schema)
+        if resource.custom:
+            return obj
+        self._check_builtin_types(resource, obj)
+        if resource.name == _CRDS:
+            return crds.decode(obj)
+        return objects.decode_builtin(resource, obj)
 
     def _check_type(self, resource: Resource, obj: Json) -> None:
         version, kind = obj.get("apiVersion"), obj.get("kind")
@@ -439,21 +473,15 @@ class Writer:
         ):
             metadata.pop(name, None)
 
-    def _prepared(self, resource: Resource, obj: Json, live: Json | None) -> Json:
-        if resource.custom:
-            return obj
-        if resource.name == "customresourcedefinitions.apiextensions.k8s.io":
-            return crds.prepare(obj, live)
-        return objects.prepare_builtin(resource, obj)
-
     def _validate(self, target: Target, obj: Json, live: Json | None) -> None:
         resource = target.resource
         causes: list[Cause] = objects.check_metadata(resource, obj["metadata"])
         if live is not None:
-            causes += objects.check_metadata_update(obj["metadata"], live["metadata"])
+            # Checked for all kinds and for each kind; the server's answer has it twice.
+            causes += 2 * objects.check_metadata_update(obj["metadata"], live["metadata"])
         if resource.custom:
             causes += _custom_causes(target, obj, live)
-        elif resource.name == "customresourcedefinitions.apiextensions.k8s.io":
+        elif resource.name == _CRDS:
             causes += crds.check(obj, live)
         else:
             causes += objects.check_builtin(resource, obj, live)
@@ -465,9 +493,8 @@ def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
     whole = target.resource.schema
     if target.subresource == "status":
         part = (whole.get("properties") or {}).get("status")
-        found = (
-            validation.validate(part, obj["status"], "status") if part and "status" in obj else []
-        )
+        found = validation.validate(part, obj["status"]) if part and "status" in obj else []
+        found = [cause._replace(field=_below_status(cause.field)) for cause in found]
     else:
         found = validation.validate(whole, obj)
     if live is not None and found:
@@ -477,6 +504,10 @@ def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
     if repeated and (live is None or not validation.validate_lists(whole, live)):
         found += repeated
     return found
+
+
+def _below_status(field: str) -> str:
+    return "status" if field in ("", "<nil>") else f"status.{field}"
 
 
 def _untouched(path: str, obj: Json, live: Json) -> bool:
