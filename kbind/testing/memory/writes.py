@@ -291,10 +291,9 @@ class Writer:
 
     def _moved(self, resource: Resource, live: Json, obj: Json) -> bool:
         """Does a change count for the generation?"""
-        names = (live.keys() | obj.keys()) - {"metadata", "apiVersion"}
-        if not resource.custom:
-            names = {"spec"}
-        return any(not typed.same(live.get(name), obj.get(name)) for name in names)
+        if resource.custom:
+            return not _as_before_but_metadata(obj, live)
+        return not typed.same(live.get("spec"), obj.get("spec"))
 
     # Delete
 
@@ -491,6 +490,8 @@ class Writer:
 
 def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
     whole = target.resource.schema
+    if live is not None and _as_before_but_metadata(obj, live):
+        return []
     if target.subresource == "status":
         part = (whole.get("properties") or {}).get("status")
         found = validation.validate(part, obj["status"]) if part and "status" in obj else []
@@ -500,10 +501,16 @@ def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
     if live is not None and found:
         # What was invalid before and has not been touched may stay.
         found = [cause for cause in found if not _untouched(cause.field, obj, live)]
-    repeated = validation.validate_lists(whole, obj)
-    if repeated and (live is None or not validation.validate_lists(whole, live)):
+    lists = target.resource.lists
+    repeated = validation.validate_lists(whole, obj, lists)
+    if repeated and (live is None or not validation.validate_lists(whole, live, lists)):
         found += repeated
     return found
+
+
+def _as_before_but_metadata(obj: Json, live: Json) -> bool:
+    names = (obj.keys() | live.keys()) - {"metadata", "apiVersion"}
+    return all(typed.same(obj.get(name), live.get(name)) for name in names)
 
 
 def _below_status(field: str) -> str:
