@@ -14,7 +14,7 @@ from kbind.testing.memory.validation import schemas_with_lists
 Schema = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Resource:
     """One resource in one version.
 
