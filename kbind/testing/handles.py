@@ -122,7 +122,7 @@ class Handle:
     async def until(
         self,
         ref: Mapping[str, Any],
-        met: Callable[[Object | None], Any],
+        met: Callable[[Any], Any],
         deadline: float = DEADLINE,
     ) -> Any:
         """Waits until ``met(object or None)`` is true, and answers the object. Raises
