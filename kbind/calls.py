@@ -197,15 +197,9 @@ def _namespace(situation: Situation) -> Call | None:
 
 def _metadata(situation: Situation) -> dict[str, Any]:
     """Labels and annotations of the copy: what an overlay lets travel, below our markers."""
-    copying = situation.scope.copying
-    source = situation.instance["metadata"]
     ours = ownership.markers(situation.scope.cluster, situation.uid)
-    labels = copying.carried_labels(source.get("labels") or {})
-    annotations = copying.carried_annotations(source.get("annotations") or {})
-    return {
-        "labels": labels | ours["labels"],
-        "annotations": annotations | ours["annotations"],
-    }
+    travels = situation.scope.copying.carry("instance-up", situation.instance).get("metadata", {})
+    return {part: travels.get(part, {}) | values for part, values in ours.items()}
 
 
 def _fields(flow: Flow, situation: Situation) -> dict[str, Any]:

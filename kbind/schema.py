@@ -176,17 +176,34 @@ def crd_hash(crd: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical).hexdigest()[:16]
 
 
-def not_established(crd: Mapping[str, Any]) -> str | None:
-    """Why an installed CRD does not serve yet, in the server's words; None once it does."""
-    conditions = {c["type"]: c for c in (crd.get("status") or {}).get("conditions") or ()}
-    if conditions.get("Established", {}).get("status") == "True":
-        return None
-    for name in ("NamesAccepted", "KubernetesAPIApprovalPolicyConformant", "NonStructuralSchema"):
-        condition = conditions.get(name)
-        bad = "True" if name == "NonStructuralSchema" else "False"
-        if condition and condition["status"] == bad:
+def is_established(crd: Mapping[str, Any]) -> bool:
+    """Whether the API server serves what an installed CRD defines."""
+    return _condition(crd, "Established") == "True"
+
+
+def objection(crd: Mapping[str, Any]) -> str | None:
+    """Why the API server will not serve an installed CRD, in its words; None where it does not
+    object."""
+    for name, bad in _OBJECTIONS:
+        if _condition(crd, name) == bad:
+            condition = _conditions(crd)[name]
             return f"{condition['reason']}: {condition['message']}"
-    return "the API server has not established it yet"
+    return None
+
+
+_OBJECTIONS = (
+    ("NamesAccepted", "False"),
+    ("KubernetesAPIApprovalPolicyConformant", "False"),
+    ("NonStructuralSchema", "True"),
+)
+
+
+def _conditions(crd: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {c["type"]: c for c in (crd.get("status") or {}).get("conditions") or ()}
+
+
+def _condition(crd: Mapping[str, Any], name: str) -> str:
+    return str(_conditions(crd).get(name, {}).get("status", ""))
 
 
 @dataclass(frozen=True, slots=True)

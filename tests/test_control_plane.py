@@ -143,7 +143,7 @@ async def test_three_clusters_side_by_side(binaries: Path, tmp_path: Path) -> No
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(start(name))
-        assert sorted(cluster.kubeconfig["current-context"] for cluster in clusters) == names
+        assert sorted(cluster.kubeconfig()["current-context"] for cluster in clusters) == names
         identities = set()
         for cluster in clusters:
             _, namespace = await request(cluster, "GET", f"{NAMESPACES}/kube-system")

@@ -11,7 +11,7 @@ from kbind.cli.options import overlays as overlays_option
 from kbind.errors import KbindError
 
 
-class Seconds(click.ParamType):
+class Seconds(click.ParamType[float]):
     """A duration as Kubernetes tools write it: 30s, 1m30s, 500ms, or a bare number of seconds."""
 
     name = "duration"

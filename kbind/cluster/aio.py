@@ -73,6 +73,7 @@ class AioTransport:
         self._requests: aiohttp.ClientSession = rest._create_pool_manager()
         rest.maxsize = 0
         self._streams: aiohttp.ClientSession = rest._create_pool_manager()
+        self._following: set[aiohttp.ClientResponse] = set()
 
     async def send(self, request: Request, *, timeout: float) -> Reply:
         limits = aiohttp.ClientTimeout(total=timeout)
@@ -97,12 +98,17 @@ class AioTransport:
                 response = await self._open(self._streams, request, authorization, limits)
         except _FAILURES as error:
             raise TransportError(_explain(error, self._place, silence)) from error
+        self._following.add(response)
         try:
             yield _Stream(response, self._place, silence)
         finally:
+            self._following.discard(response)
             response.close()  # A stream left half way is of no use to another request.
 
     async def close(self) -> None:
+        for response in self._following:
+            # The session closes its sockets without a word to whoever reads from them.
+            response.content.set_exception(RuntimeError("closed"))
         await self._requests.close()
         await self._streams.close()
 
@@ -216,6 +222,8 @@ def _explain(error: Exception, place: str, seconds: float) -> str:
             return f"{place} refuses the connection"
         case aiohttp.ClientConnectorError():
             return f"no connection to {place}: {_reason(error)}"
+        case aiohttp.ServerDisconnectedError():
+            return f"{place} closed the connection without an answer"
         case RuntimeError():
             return "the connection is closed on our side"
         case ValueError():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, Final
@@ -128,7 +129,9 @@ class Reflector:
                     self._at = None
             except Exception as error:
                 # One object or callback that nobody thought of must not end the following.
-                self._log.exception("cannot take in what the server sent")
+                # The plain trace: a renderer of its own might show the frames' variables, and
+                # with them objects and headers.
+                self._log.error("cannot take in an answer", trace=traceback.format_exc())
                 failed = self._bad(f"{type(error).__name__} while taking in an answer")
                 self._at = None
             if ended and (self._moved or now() - began >= STEADY):

@@ -30,7 +30,7 @@ from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, Shared, utc_now
 from kbind.konnector.syncer import Hooks, Syncer
 from kbind.rulebook import Rulebook
-from kbind.schema import Served, connection_of, is_managed, not_established, served
+from kbind.schema import Served, connection_of, is_established, is_managed, served
 from kbind.situation import Scope
 
 log = structlog.get_logger(__name__)
@@ -128,15 +128,22 @@ class Konnector:
         )
 
     async def _stop(self, tasks: Iterable[asyncio.Task[None]]) -> None:
-        runners = [task for _, task in self._runners.values()]
-        for task in (*tasks, *runners):
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(
             self._bindings.close(), *(syncer.stop() for syncer in self.syncers.values())
         )
-        # Lines close last: passes in flight still used them.
+        # Lines go last: passes in flight still used them.
+        runners = [task for _, task in self._runners.values()]
+        for task in runners:
+            task.cancel()
         await asyncio.gather(*runners, return_exceptions=True)
+        await self._close_retired()
+
+    async def _close_retired(self) -> None:
+        while self.shared.retired:
+            await self.shared.retired.pop().close()
 
     # --- what changes on the consumer --------------------------------------------------------
 
@@ -227,6 +234,7 @@ class Konnector:
                     del self._wishes[name]
                     await self.syncers.pop(name).stop()
                     log.info("syncing stopped", api=name, connection=wish.connection)
+            await self._close_retired()
             for name, wish in wishes.items():
                 if name not in self._wishes:
                     self._wishes[name] = wish
@@ -243,7 +251,7 @@ class Konnector:
             if link is None or not link.ready or how is None or not is_managed(crd):
                 continue
             # A CRD that is going still has instances to drain.
-            if not_established(crd) is None or crd["metadata"].get("deletionTimestamp"):
+            if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
                 wishes[key.name] = Wish(how, link.connection, link.client)
         return wishes
 

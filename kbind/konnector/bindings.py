@@ -15,7 +15,7 @@ from kbind.errors import ClusterError, Forbidden
 from kbind.konnector import status as statuses
 from kbind.konnector.link import Link
 from kbind.konnector.shared import Shared
-from kbind.schema import connection_of, crd_hash, not_established
+from kbind.schema import connection_of, crd_hash, is_established, objection
 from kbind.words import Condition, Reason
 
 APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
@@ -62,8 +62,13 @@ class BindingStatuses:
         if bound is None:
             return None
         states = [self._api(bound, api) for api in dict.fromkeys(bound.apis)]
+        judgements = self._judge(bound, states)
         standing = binding.get("status") or {}
         generation = binding["metadata"].get("generation", 1)
+        known = standing.get("observedGeneration") == generation
+        if known and any(j.status == "Unknown" for j in judgements):
+            # Still being found out, after a start or a reconnect: what stands is not a guess.
+            return self._shared.settings.binding_interval
         status = {
             **standing,
             "observedGeneration": generation,
@@ -72,7 +77,7 @@ class BindingStatuses:
                 for s in states
             ],
             "conditions": judged(
-                self._judge(bound, states),
+                judgements,
                 standing.get("conditions") or (),
                 generation=generation,
                 now=self._shared.timestamp(),
@@ -119,10 +124,12 @@ class BindingStatuses:
             return (delivered.reason, delivered.message)
         if crd is None or connection_of(crd) != bound.connection:
             return (Reason.PENDING, f"the schema of {name} is on its way")
-        missing = not_established(crd)
-        if missing is not None:
-            return (Reason.SCHEMA_NOT_ESTABLISHED, f"CRD {name}: {missing}")
-        return None
+        if is_established(crd):
+            return None
+        refused = objection(crd)
+        if refused is not None:
+            return (Reason.SCHEMA_NOT_ESTABLISHED, f"CRD {name}: {refused}")
+        return (Reason.PENDING, f"CRD {name} is not served yet")
 
     def _judge(self, bound: Bound, states: list[ApiState]) -> list[Judgement]:
         line = self._line_problem(bound.connection)
@@ -170,15 +177,17 @@ class BindingStatuses:
 
 
 def _first(problems: list[tuple[str, str] | None]) -> tuple[str, str] | None:
-    """The first reason, with the messages of all."""
+    """The first reason, with the messages of all; what is pending counts only where nothing
+    else does."""
     met = [problem for problem in problems if problem is not None]
+    met = [problem for problem in met if problem[0] != Reason.PENDING] or met
     return (met[0][0], "; ".join(message for _, message in met)) if met else None
 
 
 def _verdict(condition: Condition, problem: tuple[str, str] | None) -> Judgement:
     if problem is None:
         return Judgement(condition, "True", Reason.AS_EXPECTED)
-    return Judgement(condition, "False", *problem)
+    return Judgement(condition, "Unknown" if problem[0] == Reason.PENDING else "False", *problem)
 
 
 def _conflicts(conflicts: list[str]) -> Judgement:

@@ -45,6 +45,7 @@ from kbind.words import DEFAULT_KEY, Condition, Reason
 log = structlog.get_logger(__name__)
 
 SOON = 0.1  # seconds that wakes are gathered for
+LARGE = 65536  # bytes of a kubeconfig from which on it is read off the loop
 FIRST_LOOK = 2.0  # seconds that a pass waits for the first sight of its Secret
 
 
@@ -107,7 +108,7 @@ class ConnectionRunner:
         finally:
             if self._secret_task is not None:
                 self._secret_task.cancel()
-            await self._close()
+            self._give_up()
 
     async def _pass(self) -> None:
         entry = self._shared.caches.connections.get(Key("", self.name))
@@ -163,7 +164,11 @@ class ConnectionRunner:
             message = f"Secret {key} has no key {name!r}"
             raise Stop(Condition.SECRET_VALID, Reason.SECRET_INVALID, message)
         try:
-            return parse(base64.b64decode(data[name], validate=True))
+            kubeconfig = base64.b64decode(data[name], validate=True)
+            # Reading YAML takes long where there is much of it.
+            if len(kubeconfig) > LARGE:
+                return await asyncio.to_thread(parse, kubeconfig)
+            return parse(kubeconfig)
         except (KubeconfigInvalid, binascii.Error) as error:
             message = f"Secret {key}, key {name!r}: {error}"
             raise Stop(Condition.SECRET_VALID, Reason.SECRET_INVALID, message) from error
@@ -186,7 +191,7 @@ class ConnectionRunner:
         link = self.link
         if link is not None and link.credentials == credentials:
             return link
-        await self._close()
+        self._give_up()
         try:
             transport = await self._shared.connect(credentials)
         except KbindError as error:
@@ -195,12 +200,12 @@ class ConnectionRunner:
         self._shared.links[self.name] = link
         return link
 
-    async def _close(self) -> None:
+    def _give_up(self) -> None:
         link = self._shared.links.pop(self.name, None)
         if link is not None:
             link.ready = False
+            self._shared.retired.append(link.client)
             self._on_change(self.name)
-            await link.client.close()
 
     async def _identify(self, link: Link, connection: Mapping[str, Any]) -> None:
         try:

@@ -20,10 +20,17 @@ AFTER_A_BUG = 60.0  # seconds until a key is tried again whose handler broke
 
 class Lane(Generic[K]):
     """Calls ``handle(key)`` for every key that was added; what it answers is the number of
-    seconds until the key is due again, or None."""
+    seconds until the key is due again, or None. on_idle: called when no key is due any more."""
 
-    def __init__(self, handle: Callable[[K], Awaitable[float | None]], *, limit: int = 16) -> None:
+    def __init__(
+        self,
+        handle: Callable[[K], Awaitable[float | None]],
+        *,
+        limit: int = 16,
+        on_idle: Callable[[], None] = lambda: None,
+    ) -> None:
         self._handle = handle
+        self._on_idle = on_idle
         self._limit = limit
         self._waiting: dict[K, None] = {}
         self._running: dict[K, asyncio.Task[None]] = {}
@@ -105,3 +112,5 @@ class Lane(Generic[K]):
                 self.add_after(key, again)
             if not self._closed:
                 self._start()
+                if not self._running:
+                    self._on_idle()

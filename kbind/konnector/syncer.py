@@ -69,7 +69,7 @@ class Syncer:
         self._hooks = hooks
         self._passes = Passes(scope, book, {Side.CONSUMER: consumer, Side.PROVIDER: provider})
         self._memories: dict[Key, Memory] = {}
-        self._lane: Lane[Key] = Lane(self._turn)
+        self._lane: Lane[Key] = Lane(self._turn, on_idle=self._swept)
         self._caches = {Side.CONSUMER: Cache(), Side.PROVIDER: Cache()}
         self.instances, self._copies = self._caches[Side.CONSUMER], self._caches[Side.PROVIDER]
         path = scope.api.path()
@@ -87,12 +87,13 @@ class Syncer:
             ),
         )
         self._open = False
+        self._complete = False
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def synced(self) -> bool:
-        """Whether both sides have been listed once, so that passes run."""
-        return all(reflector.synced.is_set() for reflector in self._reflectors)
+        """Whether both sides have been listed and every instance has been looked at."""
+        return self._complete
 
     @property
     def trouble(self) -> ClusterError | None:
@@ -120,13 +121,20 @@ class Syncer:
             self._lane.add(key)
 
     def _state(self) -> None:
-        if not self._open and self.synced:
+        if not self._open and all(r.synced.is_set() for r in self._reflectors):
             # From here on what is missing in a cache is missing on the server.
             self._open = True
             self.touch()
+            if not self.instances:
+                self._swept()
         if isinstance(self.trouble, Unauthorized | Unreachable):
             self._hooks.on_lost(self.scope.connection)
         self._hooks.on_state(self.scope.api.name)
+
+    def _swept(self) -> None:
+        if not self._complete:
+            self._complete = True
+            self._hooks.on_state(self.scope.api.name)
 
     async def _turn(self, key: Key) -> float | None:
         entry = self.instances.get(key)

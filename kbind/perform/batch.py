@@ -9,6 +9,7 @@ import orjson
 
 from kbind.calls import Call, Verb, call, digest
 from kbind.errors import ClusterError, Conflict, GuardViolation, Invalid
+from kbind.facts import Copy
 from kbind.perform.sending import Writer, send
 from kbind.situation import Situation
 from kbind.steps import BEST_EFFORT, Side, Step
@@ -64,16 +65,28 @@ async def perform(
     return batch
 
 
+_OWN = (Copy.OURS, Copy.GOING)
+_MAY_WRITE: dict[Step, tuple[Copy, ...]] = {
+    Step.ADOPT: (Copy.MARKERLESS, Copy.ANOTHER_OBJECT),  # what Adopt, or an overlay, may take
+    Step.DELIVER: _OWN,
+    Step.DELETE: _OWN,
+}
+
+
 def guard(todo: Call, situation: Situation) -> None:
-    """Raises GuardViolation for a call that no rule may lead to."""
-    if todo.side is Side.PROVIDER:
-        if not situation.held:
-            raise GuardViolation(
-                f"{todo.step} of {situation.key}: our finalizer is not on the instance",
-                hint="the rule must name the step hold before it",
-            )
-        if todo.verb is Verb.DELETE and not todo.body:
-            raise GuardViolation(f"{todo.step} of {situation.key}: a delete without a uid")
+    """Raises GuardViolation for a call that no rule may lead to: a write on the provider before
+    our finalizer stands, or to an object that is not ours."""
+    if todo.side is not Side.PROVIDER:
+        return
+    if not situation.held:
+        raise GuardViolation(
+            f"{todo.step} of {situation.key}: our finalizer is not on the instance",
+            hint="the rule must name the step hold before it",
+        )
+    if situation.owner not in _MAY_WRITE.get(todo.step, (situation.owner,)):
+        raise GuardViolation(
+            f"{todo.step} of {situation.key}: the object on the provider is {situation.owner}"
+        )
 
 
 def _take(batch: Batch, todo: Call, answer: bytes) -> None:

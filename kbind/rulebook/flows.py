@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
 from kbind.rulebook.expressions import Expression
-from kbind.rulebook.model import Copying, Flow
+from kbind.rulebook.model import INSTANCE_DOWN, INSTANCE_UP, Copying, Flow
 from kbind.rulebook.reader import Reader
 from kbind.rulebook.source import Entries, Place, Value
-from kbind.rulebook.tables import expression_of
 from kbind.steps import Side
 from kbind.words import GROUP, MANAGER
 
 NAME: Final = "copying"
 ABOUT: Final = "What travels between an instance and its copy, and which way?"
-FLOWS: Final = ("instance-up", "instance-down")
+FLOWS: Final = (INSTANCE_UP, INSTANCE_DOWN)
 REQUIRED: Final = ("flow", "why", "from", "to", "select", "through", "absent", "manager")
 OPTIONAL: Final = ("force",)
 THROUGH: Final = ("main", "status")
@@ -138,25 +136,23 @@ def _flow(reader: Reader, value: Value) -> Flow | None:
 def _select(
     reader: Reader, value: Value, through: str | None
 ) -> tuple[tuple[str, Expression], ...]:
-    mapping = reader.mapping(value, "select")
-    fields: Mapping[str, Value] = mapping.values if mapping else {}
     found: list[tuple[str, Expression]] = []
-    if mapping is not None and not fields:
+    fields = reader.mapping(value, "select")
+    if isinstance(value, Entries) and not fields:
         reader.report(value.place, "a flow that selects nothing carries nothing")
-    for name, expression_value in fields.items():
-        assert mapping is not None
+    for name, place, expression_value in fields:
         if name in _IDENTITY:
             reader.report(
-                mapping.keys[name],
+                place,
                 f"{name} is never copied",
                 hint="labels and annotations travel by prefix: metadata: {labels: [...]}",
             )
         elif through == "status" and name != "status":
             reader.report(
-                mapping.keys[name],
+                place,
                 f"through status, only status can be written, not {name}",
             )
-        expression = expression_of(reader, expression_value, name)
+        expression = reader.expression(expression_value, name)
         if expression is not None:
             found.append((name, expression))
     return tuple(found)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from kbind import resources
-from kbind.errors import RulesInvalid
+from kbind.errors import RuleFileError, RulesInvalid
 from kbind.rulebook.flows import NAME as COPYING
 from kbind.rulebook.flows import CopyingDraft, finish_copying, read_copying
 from kbind.rulebook.model import Rulebook
@@ -50,8 +51,18 @@ def load(overlays: Sequence[Path] = (), *, bundled: Path | None = None) -> Ruleb
     }
     flows = finish_copying(reader, copying)
     if reader.findings or flows is None:
-        raise RulesInvalid(reader.findings)
+        raise RulesInvalid(_in_order(reader.findings))
     return Rulebook(MappingProxyType(tables), flows)
+
+
+def _in_order(findings: Sequence[RuleFileError]) -> list[RuleFileError]:
+    """File by file as they were read, each from top to bottom."""
+    paths = list(dict.fromkeys(finding.path for finding in findings))
+    end = sys.maxsize
+    return sorted(
+        findings,
+        key=lambda finding: (paths.index(finding.path), finding.line or end, finding.column or end),
+    )
 
 
 def _bundled(reader: Reader, base: Path) -> tuple[dict[str, Draft], CopyingDraft]:
@@ -82,11 +93,13 @@ def _bundled(reader: Reader, base: Path) -> tuple[dict[str, Draft], CopyingDraft
 
 def _files(reader: Reader, directory: Path) -> list[Path]:
     """Its ``*.yaml`` by name. A mounted ConfigMap has hidden entries beside them; not those."""
-    if not directory.is_dir():
-        reader.missing(str(directory), "there is no such directory")
+    try:
+        listed = sorted(directory.iterdir())
+    except OSError as error:
+        reader.missing(str(directory), f"cannot be listed: {error.strerror}")
         return []
     files: list[Path] = []
-    for path in sorted(directory.iterdir()):
+    for path in listed:
         if path.name.startswith("."):
             continue
         if path.suffix == ".yaml":
@@ -101,11 +114,7 @@ def _open(reader: Reader, path: Path) -> tuple[str | None, Entries | None]:
     value = read(path, reader.findings)
     if value is None:
         return None, None
-    entries = reader.mapping(value, "a rule file")
-    if entries is None:
+    if not isinstance(value, Entries) or "table" not in value.values:
+        reader.report(value.place, 'a rule file is a mapping that starts with "table: <name>"')
         return None, None
-    if "table" not in entries.values:
-        reader.report(entries.place, 'a rule file starts with "table: <name>"')
-        return None, None
-    name = reader.word(entries.values["table"], "table", _ALL)
-    return name, entries
+    return reader.word(value.values["table"], "table", _ALL), value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from kbind.errors import ExpressionFailed, GuardViolation
 from kbind.plan import Decision
@@ -13,6 +13,9 @@ from kbind.rulebook.expressions import Expression
 from kbind.rulebook.source import Place
 from kbind.steps import Recheck, Side, Step
 from kbind.tables import TableSpec
+
+INSTANCE_UP: Final = "instance-up"
+INSTANCE_DOWN: Final = "instance-down"
 
 Words = tuple[str, ...]
 Situation = tuple[str, ...]
@@ -117,24 +120,32 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """All flows by name; prefixes of the labels and annotations that go up with them."""
+    """All flows by name; prefixes of the labels and annotations that go with instance-up."""
 
     flows: Mapping[str, Flow]
     labels: tuple[str, ...]
     annotations: tuple[str, ...]
 
-    def carried_labels(self, labels: Mapping[str, str]) -> dict[str, str]:
-        """Those of the instance's *labels* that the copy gets."""
-        return _matching(labels, self.labels)
+    def carry(self, flow: str, source: Mapping[str, Any]) -> dict[str, Any]:
+        """What *flow* writes, as part of an object: its fields, and with instance-up the labels
+        and annotations that travel, under ``metadata`` where there are any.
 
-    def carried_annotations(self, annotations: Mapping[str, str]) -> dict[str, str]:
-        """Those of the instance's *annotations* that the copy gets."""
-        return _matching(annotations, self.annotations)
+        Values are shared with *source*. Raises ExpressionFailed.
+        """
+        carried = self.flows[flow].carry(source)
+        if flow == INSTANCE_UP and (self.labels or self.annotations):
+            metadata = source.get("metadata") or {}
+            travels = {
+                name: found
+                for name, prefixes in (("labels", self.labels), ("annotations", self.annotations))
+                if (found := _matching(metadata.get(name) or {}, prefixes))
+            }
+            if travels:
+                carried["metadata"] = travels
+        return carried
 
 
 def _matching(entries: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
-    if not prefixes:
-        return {}
     return {key: value for key, value in entries.items() if key.startswith(prefixes)}
 
 

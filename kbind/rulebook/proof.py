@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import prod
 from types import MappingProxyType
 from typing import Final
 
@@ -13,9 +12,6 @@ from kbind.errors import RuleFileError, TableGap, TableOverlap
 from kbind.plan import Decision
 from kbind.rulebook.model import Rule, Situation, Words
 from kbind.rulebook.source import Place
-
-LIMIT: Final = 10_000
-"""Most situations that one table may have; more is a program, not a table to read."""
 
 _SHOWN: Final = 5  # findings of one kind a table, so that one slip does not fill the screen
 
@@ -44,17 +40,6 @@ def prove(
 
     path: the file that gaps are reported in where no overlay made them.
     """
-    size = prod(len(words) for words in facts.values())
-    if size > LIMIT:
-        place = replaced[-1].place if replaced else None
-        message = f"{table} has {size} situations, more than {LIMIT}"
-        hint = "declare fewer facts, or fewer words"
-        findings.append(
-            place.finding(message, hint=hint)
-            if place
-            else RuleFileError(message, path=path, hint=hint)
-        )
-        return {}
     # A bit a rule: a situation is met by the rules whose bits all its words share.
     bits = [
         {
@@ -86,7 +71,7 @@ def prove(
             asked = MappingProxyType(dict(zip(facts, situation, strict=True)))
             answers[situation] = rule.decision(table, asked)
     findings.extend(_gaps(table, path, facts, rules, replaced, gaps))
-    findings.extend(_overlaps(facts, rules, shared, alone))
+    findings.extend(_overlaps(path, facts, rules, shared, alone))
     return answers
 
 
@@ -156,7 +141,8 @@ def _nearest_rule(facts: Mapping[str, Words], rules: Sequence[Rule], box: Box) -
 
     if not rules:
         return None
-    rule = min(rules, key=lambda candidate: len(misses(candidate)))
+    # Of those that fail in equally few, the one that agrees in the most facts it names.
+    rule = min(rules, key=lambda candidate: 2 * len(misses(candidate)) - len(candidate.when))
     named = ", ".join(_named(fact, rule.when[fact]) for fact in misses(rule))
     return f'the nearest rule is "{rule.name}" ({_where(rule)}); it asks for {named}'
 
@@ -173,19 +159,21 @@ def _where(rule: Rule, seen_from: Place | None = None) -> str:
 
 
 def _overlaps(
-    facts: Mapping[str, Words], rules: Sequence[Rule], shared: Iterable[int], alone: int
+    path: str, facts: Mapping[str, Words], rules: Sequence[Rule], shared: Iterable[int], alone: int
 ) -> list[RuleFileError]:
     pairs: set[tuple[int, int]] = set()
     for met in shared:
         pairs.update(combinations([i for i in range(len(rules)) if met >> i & 1], 2))
     findings: list[RuleFileError] = []
-    for first, second in sorted(pairs)[:_SHOWN]:
+    for pair in sorted(pairs)[:_SHOWN]:
+        # Point at the rule that an overlay brought, else at the later one.
+        first, second = sorted(pair, key=lambda index: (rules[index].place.path != path, index))
         one, other = rules[first], rules[second]
         common: Box = tuple(
             mine & theirs for mine, theirs in zip(_box(facts, one), _box(facts, other), strict=True)
         )
         hint = "leave each situation to one of them"
-        useless = [rules[i].name for i in (first, second) if not alone >> i & 1]
+        useless = [rules[index].name for index in (first, second) if not alone >> index & 1]
         if useless:
             hint = f'nothing is left to "{useless[-1]}" alone: remove it, or narrow the other'
         findings.append(
@@ -197,7 +185,6 @@ def _overlaps(
             )
         )
     if len(pairs) > _SHOWN:
-        last = rules[max(second for _, second in pairs)]
         left = len(pairs) - _SHOWN
-        findings.append(TableOverlap(f"{left} more pairs of rules overlap", path=last.place.path))
+        findings.append(TableOverlap(f"{left} more pairs of rules overlap", path=path))
     return findings

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kbind.errors import RuleFileError, RuleUnreachable, UnknownWord
+from kbind.rulebook.expressions import BadExpression, Expression
 from kbind.rulebook.source import Entries, Items, Place, Scalar, Value, suggestion
 
 
@@ -59,12 +60,12 @@ class Reader:
                 self.report(value.place, f'{what} lacks "{key}"')
         return value.values
 
-    def mapping(self, value: Value, what: str) -> Entries | None:
-        """A mapping whose keys the caller looks at."""
+    def mapping(self, value: Value, what: str) -> Sequence[tuple[str, Place, Value]]:
+        """The keys of a mapping, where each stands, and its value; the caller knows the keys."""
         if isinstance(value, Entries):
-            return value
+            return [(key, value.keys[key], child) for key, child in value.values.items()]
         self.report(value.place, f"{what} has to be a mapping")
-        return None
+        return ()
 
     def items(self, value: Value, what: str) -> Sequence[Value]:
         """A list, which may be empty."""
@@ -77,10 +78,10 @@ class Reader:
         """Text that is not blank."""
         if not isinstance(value, Scalar):
             self.report(value.place, f"{what} has to be text")
-        elif not value.word:
-            self.report(value.place, f"{what} has to be text", hint=f'quote it: "{value.text}"')
         elif not value.text.strip():
             self.report(value.place, f"{what} is empty")
+        elif not value.word:
+            self.report(value.place, f"{what} has to be text", hint=f'quote it: "{value.text}"')
         else:
             return value.text.strip()
         return None
@@ -139,6 +140,17 @@ class Reader:
             )
             return None
         return words
+
+    def expression(self, value: Value, what: str) -> Expression | None:
+        """A JMESPath expression that compiles."""
+        text = self.text(value, what)
+        if text is None:
+            return None
+        try:
+            return Expression(text)
+        except BadExpression as error:
+            self.report(value.place, f"{what} is not a JMESPath expression: {error}")
+            return None
 
     def boolean(self, value: Value, what: str) -> bool | None:
         """true or false."""

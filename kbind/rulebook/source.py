@@ -7,7 +7,7 @@ keys and keys that are not text are reported here, so that what is read further 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from kbind.errors import RuleFileError
 
 _TEXT: Final = "tag:yaml.org,2002:str"
 _BOOL: Final = "tag:yaml.org,2002:bool"
+_LISTED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,17 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """The hint of an unknown word: the nearest one, and all that are known."""
+    """The hint of an unknown word: the nearest one and what is known.
+
+    A long list is shortened only where there is a nearest word.
+    """
     listed = ", ".join(known) or "none here"
     close = nearest(word, known)
-    return f'did you mean "{close}"? ({listed})' if close else f"known: {listed}"
+    if close is None:
+        return f"known: {listed}"
+    if len(known) > _LISTED:
+        listed = ", ".join([*known[:_LISTED], "..."])
+    return f'did you mean "{close}"? ({listed})'
 
 
 def read(path: Path, findings: list[RuleFileError]) -> Value | None:
@@ -171,6 +179,9 @@ class _Tree:
                     )
                 )
                 continue
+            if isinstance(value, Scalar) and not value.word and not value.text:
+                # YAML puts what is not there after the blank lines that follow the key.
+                value = replace(value, place=key.place)
             values[key.text] = value
             keys[key.text] = key.place
         return Entries(values, keys, place)

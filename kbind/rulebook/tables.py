@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import Final
 
 from kbind.facts import FACTS
-from kbind.rulebook.expressions import BadExpression, Expression
 from kbind.rulebook.model import DeclaredFact, Rule, Table, Words
 from kbind.rulebook.proof import Replaced, prove
 from kbind.rulebook.reader import Reader
@@ -16,6 +16,9 @@ from kbind.rulebook.source import Entries, Place, Scalar, Value
 from kbind.steps import Recheck, Step
 from kbind.tables import TableSpec
 from kbind.words import Reason
+
+LIMIT: Final = 10_000
+"""Most situations that one table may have; more is a program, not a table to read."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _FACT: Final = re.compile(r"[a-z][A-Za-z0-9]*")
@@ -80,10 +83,8 @@ def read_overlay(reader: Reader, draft: Draft, entries: Entries) -> None:
         for value in reader.items(values["facts"], "facts"):
             _declare(reader, draft, value)
     if "replace" in values:
-        replaced = reader.mapping(values["replace"], "replace")
-        for name, value in replaced.values.items() if replaced else ():
-            assert replaced is not None
-            _replace(reader, draft, name, replaced.keys[name], value)
+        for name, place, value in reader.mapping(values["replace"], "replace"):
+            _replace(reader, draft, name, place, value)
     draft.broken = draft.broken or len(reader.findings) > before
 
 
@@ -143,10 +144,10 @@ def _declare(reader: Reader, draft: Draft, value: Value) -> None:
             values["fact"].place, f'"{name}" is not a name for a fact', hint="such as costCentre"
         )
         name = None
-    if name is not None and name in draft.facts():
-        reader.report(values["fact"].place, f"{draft.spec.name} has a fact {name} already")
+    if name is not None and (name in FACTS or name in draft.facts()):
+        reader.report(values["fact"].place, f"there is a fact {name} already")
         name = None
-    expression = expression_of(reader, values["from"], "from")
+    expression = reader.expression(values["from"], "from")
     if expression is not None:
         for root in sorted(expression.roots() - set(draft.spec.documents)):
             reader.unknown(values["from"].place, "document", root, draft.spec.documents)
@@ -155,20 +156,15 @@ def _declare(reader: Reader, draft: Draft, value: Value) -> None:
         reader.report(values["words"].place, "a fact needs two words or more")
         words = None
     otherwise = None if words is None else reader.word(values["otherwise"], "otherwise", words)
-    if name and expression and words and otherwise:
+    size = prod(map(len, (words or (), *draft.facts().values())))
+    if size > LIMIT:
+        reader.report(
+            values["words"].place,
+            f"{draft.spec.name} would have {size} situations, more than {LIMIT}",
+            hint="declare fewer facts, or fewer words",
+        )
+    elif name and expression and words and otherwise:
         draft.declared.append(DeclaredFact(name, expression, words, otherwise))
-
-
-def expression_of(reader: Reader, value: Value, what: str) -> Expression | None:
-    """A JMESPath expression that compiles."""
-    text = reader.text(value, what)
-    if text is None:
-        return None
-    try:
-        return Expression(text)
-    except BadExpression as error:
-        reader.report(value.place, f"{what} is not a JMESPath expression: {error}")
-        return None
 
 
 def _rule(reader: Reader, draft: Draft, value: Value) -> Rule | None:
@@ -202,11 +198,9 @@ def _rule(reader: Reader, draft: Draft, value: Value) -> Rule | None:
 def _when(reader: Reader, draft: Draft, value: Value) -> dict[str, Words]:
     known = draft.facts()
     found: dict[str, Words] = {}
-    mapping = reader.mapping(value, "when")
-    for fact, words_value in mapping.values.items() if mapping else ():
-        assert mapping is not None
+    for fact, place, words_value in reader.mapping(value, "when"):
         if fact not in known:
-            reader.unknown(mapping.keys[fact], "fact", fact, known)
+            reader.unknown(place, "fact", fact, known)
             continue
         words = reader.any_of(words_value, fact, known[fact])
         if words is not None:

@@ -7,6 +7,7 @@ namespace and name count.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from kbind.cluster.kubeconfig import parse
 from kbind.errors import Conflict, KbindError, NotFound
 from kbind.manifests import documents
 from kbind.resources import folder
+from kbind.testing.audit import Entry
 
 Object = dict[str, Any]
 
@@ -30,7 +32,9 @@ class Cluster(Protocol):
 
     name: str
 
-    def kubeconfig_for(self, user: str) -> Object: ...
+    def kubeconfig(self, user: str = "admin") -> Object: ...
+
+    def audit(self, user: str) -> list[Entry]: ...
 
 
 def new(
@@ -51,7 +55,7 @@ class Handle:
 
     @classmethod
     async def open(cls, cluster: Cluster, user: str = "admin") -> Handle:
-        credentials = parse(orjson.dumps(cluster.kubeconfig_for(user)))
+        credentials = parse(orjson.dumps(cluster.kubeconfig(user)))
         client = Client(await connect(credentials), side=cluster.name, user_agent="kbind-test")
         return cls(cluster, client)
 
@@ -125,8 +129,8 @@ class Handle:
         met: Callable[[Any], Any],
         deadline: float = DEADLINE,
     ) -> Any:
-        """Waits until ``met(object or None)`` is true, and answers the object. Raises
-        AssertionError that shows the last state."""
+        """Waits until ``met(object or None)`` is true, and answers the object; a field that is
+        not there yet counts as not met. Raises AssertionError that shows the last state."""
         seen: Object | None = None
         trouble: Exception | None = None
         end = asyncio.get_running_loop().time() + deadline
@@ -135,8 +139,9 @@ class Handle:
                 seen, trouble = await self.find(ref), None
             except KbindError as error:  # not served yet
                 seen, trouble = None, error
-            if trouble is None and met(seen):
-                return seen
+            with contextlib.suppress(KeyError, TypeError):
+                if trouble is None and met(seen):
+                    return seen
             await asyncio.sleep(0.05)
         shown = orjson.dumps(seen, option=orjson.OPT_INDENT_2).decode()
         raise AssertionError(

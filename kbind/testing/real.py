@@ -20,6 +20,7 @@ from typing import Any, Self
 import aiohttp
 
 from kbind.testing import flags
+from kbind.testing.audit import Entry
 from kbind.testing.errors import ControlPlaneError
 from kbind.testing.flags import Layout
 from kbind.testing.processes import Server
@@ -105,11 +106,6 @@ class RealCluster:
         return self.token_for("admin")
 
     @property
-    def kubeconfig(self) -> dict[str, Any]:
-        """A kubeconfig for `admin`."""
-        return self.kubeconfig_for("admin")
-
-    @property
     def audit_path(self) -> Path:
         return self._layout.audit
 
@@ -117,7 +113,7 @@ class RealCluster:
         """Return the bearer token of *user*, one of USERS; KeyError for anybody else."""
         return self._tokens[user]
 
-    def kubeconfig_for(self, user: str) -> dict[str, Any]:
+    def kubeconfig(self, user: str = "admin") -> dict[str, Any]:
         """Return a kubeconfig whose current context is *user*, one of USERS, on this cluster."""
         authority = base64.b64encode(self._layout.certificate.read_bytes()).decode()
         cluster = {"server": self.server, "certificate-authority-data": authority}
@@ -142,6 +138,14 @@ class RealCluster:
         lines = self.audit_path.read_bytes().split(b"\n")[:-1]
         events = [json.loads(line) for line in lines]
         return [event for event in events if user is None or event["user"]["username"] == user]
+
+    def audit(self, user: str) -> list[Entry]:
+        """What *user* has asked for so far, oldest first; as ``audit_events`` otherwise."""
+        return [
+            _entry(event)
+            for event in self.audit_events(user)
+            if event["stage"] != "ResponseStarted"
+        ]
 
     async def stop(self) -> None:
         """Stop every process and delete the data; logs stay. May be called more than once."""
@@ -184,7 +188,7 @@ class RealCluster:
             for path in ("/readyz", f"{NAMESPACES}/default", f"{NAMESPACES}/kube-system"):
                 await self._wait_for(path, session)
             if controllers:
-                kubeconfig = self.kubeconfig_for("system:kube-controller-manager")
+                kubeconfig = self.kubeconfig("system:kube-controller-manager")
                 _write_secret(layout.controllers_kubeconfig, json.dumps(kubeconfig))
                 await self._run("kube-controller-manager", flags.controller_manager(layout))
                 # A controller makes it: the sign that they run.
@@ -228,6 +232,22 @@ class RealCluster:
                 return response.status == 200
         except (OSError, aiohttp.ClientError):
             return False
+
+
+def _entry(event: dict[str, Any]) -> Entry:
+    ref = event.get("objectRef") or {}
+    return Entry(
+        verb=event["verb"] if ref else "",
+        user=event["user"]["username"],
+        agent=event.get("userAgent", ""),
+        path=event["requestURI"],
+        group=ref.get("apiGroup", ""),
+        resource=ref.get("resource", ""),
+        namespace=ref.get("namespace", ""),
+        name=ref.get("name", ""),
+        subresource=ref.get("subresource", ""),
+        status=(event.get("responseStatus") or {}).get("code", 0),
+    )
 
 
 def _write_secret(file: Path, content: str) -> None:

@@ -53,7 +53,7 @@ class RunningKonnector:
         return self._task is not None
 
     async def start(self) -> None:
-        credentials = parse(orjson.dumps(self._consumer.kubeconfig_for(USER)))
+        credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
         self._client = Client(await connect(credentials), side="consumer")
         self.konnector = Konnector(
             self._client,
@@ -107,7 +107,7 @@ async def add_connection(
 
 
 def connection_secret(provider: Cluster, name: str = "provider", user: str = USER) -> Object:
-    kubeconfig = orjson.dumps(provider.kubeconfig_for(user))
+    kubeconfig = orjson.dumps(provider.kubeconfig(user))
     data = {words.DEFAULT_KEY: base64.b64encode(kubeconfig).decode()}
     return new("v1", "Secret", f"{name}-kubeconfig", "kbind", data=data)
 

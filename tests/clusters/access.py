@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from kbind.errors import Conflict
 from kbind.testing.handles import Handle, Object, new
+from kbind.testing.memory import MemoryCluster
 
 USER = "limited"
 GROUP = "rbac.authorization.k8s.io"
 
+PARTS = ("apiGroups", "resources", "verbs")
 EVERYTHING: Object = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
 
@@ -22,6 +26,14 @@ CRDS = may("get list watch", "apiextensions.k8s.io", "customresourcedefinitions"
 
 async def limit(cluster: Handle, *rules: Object) -> None:
     """From here on the user may do this and nothing else."""
+    if isinstance(cluster.cluster, MemoryCluster):
+        cluster.cluster.deny(USER, "*", "*")
+        for rule in rules:
+            for group, resource, verb in product(*(rule[part] for part in PARTS)):
+                name, *below = resource.split("/")
+                named = "/".join((f"{name}.{group}" if group.strip("*") else name, *below))
+                cluster.cluster.allow(USER, verb, named)
+        return
     role = new(f"{GROUP}/v1", "ClusterRole", USER, rules=list(rules))
     binding = new(
         f"{GROUP}/v1",

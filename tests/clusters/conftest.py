@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
@@ -16,7 +16,8 @@ from kbind.errors import KbindError, NotFound, NotServed
 from kbind.konnector.shared import Settings
 from kbind.testing.binaries import find_or_build
 from kbind.testing.errors import ControlPlaneError
-from kbind.testing.handles import Handle
+from kbind.testing.handles import Cluster, Handle
+from kbind.testing.memory import MemoryCluster
 from kbind.testing.real import RealCluster
 from kbind.testing.running import RunningKonnector, add_connection
 from tests.clusters.access import limit
@@ -40,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("real")
 
 
-@pytest.fixture(scope="session", params=["real"])
+@pytest.fixture(scope="session", params=["memory", "real"])
 def kind(request: pytest.FixtureRequest) -> str:
     value: str = request.param
     return value
@@ -64,19 +65,26 @@ async def clusters(
 ) -> AsyncIterator[World]:
     """Started once, cleaned after every test."""
     async with AsyncExitStack() as stack:
-        assert binaries is not None
-        folder = tmp_path_factory.mktemp("clusters")
-        started = await asyncio.gather(
-            *(RealCluster.start(name, binaries=binaries, directory=folder) for name in NAMES)
-        )
-        for cluster in started:
-            stack.push_async_callback(cluster.stop)
+        started: Sequence[Cluster]
+        if binaries is None:
+            started = [await stack.enter_async_context(MemoryCluster(n).serve()) for n in NAMES]
+        else:
+            started = await _start_real(stack, binaries, tmp_path_factory.mktemp("clusters"))
         handles = [await Handle.open(cluster) for cluster in started]
         for handle in handles:
             stack.push_async_callback(handle.close)
         for consumer in handles[1:]:
             await consumer.install_core()
         yield World(kind, *handles)
+
+
+async def _start_real(stack: AsyncExitStack, binaries: Path, folder: Path) -> list[RealCluster]:
+    started = await asyncio.gather(
+        *(RealCluster.start(name, binaries=binaries, directory=folder) for name in NAMES)
+    )
+    for cluster in started:
+        stack.push_async_callback(cluster.stop)
+    return started
 
 
 @pytest_asyncio.fixture(loop_scope="session")

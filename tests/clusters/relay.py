@@ -7,6 +7,7 @@ import contextlib
 from typing import Self
 from urllib.parse import urlsplit
 
+from kbind.testing.audit import Entry
 from kbind.testing.handles import Cluster, Object
 
 
@@ -28,8 +29,11 @@ class Relay:
     async def __aexit__(self, *_: object) -> None:
         await self.cut()
 
-    def kubeconfig_for(self, user: str) -> Object:
-        kubeconfig = self._cluster.kubeconfig_for(user)
+    def audit(self, user: str) -> list[Entry]:
+        return self._cluster.audit(user)
+
+    def kubeconfig(self, user: str = "admin") -> Object:
+        kubeconfig = self._cluster.kubeconfig(user)
         kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self._port}"
         return kubeconfig
 
@@ -54,7 +58,7 @@ class Relay:
         line.add_done_callback(self._lines.discard)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        place = urlsplit(self._cluster.kubeconfig_for("admin")["clusters"][0]["cluster"]["server"])
+        place = urlsplit(self._cluster.kubeconfig()["clusters"][0]["cluster"]["server"])
         far_reader, far_writer = await asyncio.open_connection(place.hostname, place.port)
         ways = (
             asyncio.create_task(_pump(reader, far_writer)),

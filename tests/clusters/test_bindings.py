@@ -548,7 +548,7 @@ async def test_an_api_that_cannot_be_listed_holds_up_no_other(
         await world.provider.install_crd(offered)
     await world.consumer.namespace("team-a")
     await world.consumer.namespace("kbind")
-    kubeconfig = world.provider.cluster.kubeconfig_for("limited")
+    kubeconfig = world.provider.cluster.kubeconfig("limited")
     await world.consumer.create(secret(kubeconfig_data(kubeconfig)))
     await world.consumer.create(connection())
     await world.consumer.create(binding([GADGETS, WIDGETS], "team-a"))
@@ -568,6 +568,9 @@ async def test_an_api_that_cannot_be_listed_holds_up_no_other(
     two = await world.consumer.create(gadget("two"))
     assert await world.provider.find(two) is None
 
-    await limit(world.provider, IDENTITY, CRDS, may("*", GROUP, "*"))
+    may_gadgets = may("*", GROUP, "gadgets gadgets/status")
+    await limit(
+        world.provider, IDENTITY, CRDS, may("create", "", "namespaces"), may_widgets, may_gadgets
+    )
     await world.provider.until(two, lambda seen: seen)
     await synced(world.consumer, BOUND)

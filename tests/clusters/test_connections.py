@@ -105,7 +105,7 @@ INVALID: dict[str, tuple[Callable[[Object], Any], str]] = {
 @pytest.mark.parametrize("fault", INVALID)
 async def test_a_secret_is_repaired(world: World, konnector: RunningKonnector, fault: str) -> None:
     broken, named = INVALID[fault]
-    kubeconfig = world.provider.cluster.kubeconfig_for("konnector")
+    kubeconfig = world.provider.cluster.kubeconfig("konnector")
     await add_secret(world, kubeconfig_data(broken(kubeconfig)))
     await world.consumer.create(connection())
     seen = await reason(world.consumer, PROVIDER, "SecretValid", "SecretInvalid")
@@ -119,7 +119,7 @@ async def test_a_secret_is_repaired(world: World, konnector: RunningKonnector, f
 async def test_the_key_in_the_secret_may_be_named(
     world: World, konnector: RunningKonnector
 ) -> None:
-    kubeconfig = world.provider.cluster.kubeconfig_for("konnector")
+    kubeconfig = world.provider.cluster.kubeconfig("konnector")
     await add_secret(world, kubeconfig_data(kubeconfig, "production"))
     await world.consumer.create(connection())
     reference = {"namespace": "kbind", "name": "provider-kubeconfig", "key": "production"}
@@ -172,7 +172,7 @@ async def test_credentials_are_rotated_without_a_restart(
 
 
 async def test_a_wrong_token_is_unauthorized(world: World, konnector: RunningKonnector) -> None:
-    kubeconfig = world.provider.cluster.kubeconfig_for("konnector")
+    kubeconfig = world.provider.cluster.kubeconfig("konnector")
     name = kubeconfig["users"][0]["name"]
     wrong = kubeconfig | {"users": [{"name": name, "user": {"token": "wrong"}}]}
     await add_secret(world, kubeconfig_data(wrong))
@@ -189,7 +189,7 @@ async def test_a_server_that_does_not_answer_is_unreachable(
 ) -> None:
     relay = Relay(world.provider.cluster)
     async with relay:
-        kubeconfig = relay.kubeconfig_for("konnector")
+        kubeconfig = relay.kubeconfig("konnector")
     await add_secret(world, kubeconfig_data(kubeconfig))
     await world.consumer.create(connection())
     seen = await reason(world.consumer, PROVIDER, "Connected", "Unreachable")

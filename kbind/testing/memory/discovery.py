@@ -1,0 +1,163 @@
+"""What the server says of itself: version, groups and resources."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import Any
+
+from kbind.testing.memory.catalog import Catalog
+from kbind.testing.memory.resources import Resource
+
+Json = dict[str, Any]
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+VERSION: Json = {
+    "major": "1",
+    "minor": "37",
+    "gitVersion": "v1.37.2-memory",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "none",
+    "compiler": "none",
+    "platform": "memory",
+}
+
+_KUBE = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
+
+
+def _priority(version: str) -> tuple[int, int, int, str]:
+    """Smaller is preferred: v2, v1, v2beta1, v1alpha1, then other names."""
+    match = _KUBE.match(version)
+    if match is None:
+        return (3, 0, 0, version)
+    major, stage, minor = match.groups()
+    rank = {None: 0, "beta": 1, "alpha": 2}[stage]
+    return (rank, -int(major), -int(minor or 0), version)
+
+
+def _groups(catalog: Catalog) -> dict[str, list[str]]:
+    """The versions of each named group, the preferred one first."""
+    groups: dict[str, list[str]] = {}
+    for group, version in catalog.served():
+        if group:
+            groups.setdefault(group, []).append(version)
+    return {group: sorted(versions, key=_priority) for group, versions in groups.items()}
+
+
+def core_versions() -> Json:
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [
+            {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}
+        ],
+    }
+
+
+def group_list(catalog: Catalog) -> Json:
+    groups = [_group(name, versions) for name, versions in _groups(catalog).items()]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def _group(name: str, versions: list[str]) -> Json:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def group(catalog: Catalog, name: str) -> Json | None:
+    versions = _groups(catalog).get(name)
+    if versions is None:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
+
+
+def resource_list(catalog: Catalog, name: str, version: str) -> Json | None:
+    resources = catalog.served().get((name, version))
+    if resources is None:
+        return None
+    entries: list[Json] = []
+    for resource in resources:
+        entry: Json = {
+            "name": resource.plural,
+            "singularName": resource.singular,
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": list(resource.verbs),
+        }
+        if resource.short_names:
+            entry["shortNames"] = list(resource.short_names)
+        if resource.categories:
+            entry["categories"] = list(resource.categories)
+        entry["storageVersionHash"] = _storage_hash(resource)
+        entries.append(entry)
+        if resource.status:
+            entries.append(
+                {
+                    "name": f"{resource.plural}/status",
+                    "singularName": "",
+                    "namespaced": resource.namespaced,
+                    "kind": resource.kind,
+                    "verbs": ["get", "patch", "update"],
+                }
+            )
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{name}/{version}" if name else version,
+        "resources": entries,
+    }
+
+
+def _storage_hash(resource: Resource) -> str:
+    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+
+def aggregated(catalog: Catalog, *, core: bool) -> Json:
+    """Everything in one answer, as APIGroupDiscoveryList."""
+    served = catalog.served()
+    groups = {"": ["v1"]} if core else _groups(catalog)
+    items = []
+    for name, versions in groups.items():
+        listed = [
+            {
+                "version": version,
+                "resources": [_discovered(resource) for resource in served[(name, version)]],
+                "freshness": "Current",
+            }
+            for version in versions
+        ]
+        metadata: Json = {"creationTimestamp": None}
+        if name:
+            metadata = {"name": name, "creationTimestamp": None}
+        items.append({"metadata": metadata, "versions": listed})
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _discovered(resource: Resource) -> Json:
+    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    entry: Json = {
+        "resource": resource.plural,
+        "responseKind": kind,
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.status:
+        entry["subresources"] = [
+            {"subresource": "status", "responseKind": kind, "verbs": ["get", "patch", "update"]}
+        ]
+    return entry

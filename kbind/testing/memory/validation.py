@@ -1,0 +1,347 @@
+"""Validation against structural schemas, in the words of the API server.
+
+Written out rather than handed to a JSON Schema library: the server's messages, its treatment of
+``nullable`` and ``x-kubernetes-int-or-string`` and the CPU time of a hot path all ask for it.
+CEL rules are not evaluated.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from kbind.testing.memory.status import (
+    Cause,
+    duplicate,
+    invalid_value,
+    required,
+    shown,
+    unsupported,
+)
+from kbind.testing.memory.typed import same
+
+Schema = dict[str, Any]
+
+
+def validate(schema: Schema, value: Any, path: str = "") -> list[Cause]:
+    """Complaints about *value*, which may be a part at *path* of an object."""
+    found: list[Cause] = []
+    _check(schema, value, path, found)
+    return found
+
+
+def _check(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
+    if value is None and schema.get("nullable"):
+        return
+    kind = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string") and kind is None:
+        if not isinstance(value, str) and not _is_integer(value):
+            found.append(_wrong_type(path, "integer,string", value))
+            return
+    elif kind is not None and not _TYPES[kind](value):
+        found.append(_wrong_type(path, kind, value))
+        if kind == "integer" and isinstance(value, float):
+            form = schema.get("format")
+            form = f"with format {form}" if form else "(default format)"
+            complaint = f"Checked value must be of type integer {form} in {path}"
+            found.append(invalid_value("<nil>", "", complaint))
+        return
+    if "enum" in schema and not any(same(value, word) for word in schema["enum"]):
+        found.append(unsupported(path, value, schema["enum"]))
+    if isinstance(value, str):
+        _check_string(schema, value, path, found)
+    elif isinstance(value, dict):
+        _check_object(schema, value, path, found)
+    elif isinstance(value, list):
+        _check_list(schema, value, path, found)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        _check_number(schema, value, path, found)
+    _check_combined(schema, value, path, found)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": _is_integer,
+    "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+}
+
+
+def type_name(value: Any) -> str:
+    for name in ("object", "array", "string", "boolean", "integer", "number"):
+        if _TYPES[name](value):
+            return name
+    return "null"
+
+
+def _where(path: str) -> str:
+    return f"{path} in body" if path else "<nil> in body"
+
+
+def _wrong_type(path: str, kind: str, value: Any) -> Cause:
+    name = type_name(value)
+    complaint = f"{_where(path)} must be of type {kind}: {shown(name)}"
+    return invalid_value(path or "<nil>", name, complaint, "TypeInvalid")
+
+
+def _check_string(schema: Schema, value: str, path: str, found: list[Cause]) -> None:
+    most, least = schema.get("maxLength"), schema.get("minLength")
+    if most is not None and len(value) > most:
+        found.append(
+            Cause(
+                "FieldValueTooLong",
+                path,
+                f"Too long: may not be more than {most} {'byte' if most == 1 else 'bytes'}",
+            )
+        )
+    if least is not None and len(value) < least:
+        found.append(
+            invalid_value(path, value, f"{_where(path)} should be at least {least} chars long")
+        )
+    pattern = schema.get("pattern")
+    if pattern is not None and not _matches(pattern, value):
+        found.append(invalid_value(path, value, f"{_where(path)} should match '{pattern}'"))
+    form = _FORMATS.get(schema.get("format", ""))
+    if form is not None and not form(value):
+        complaint = f"{_where(path)} must be of type {schema['format']}: {shown(value)}"
+        found.append(invalid_value(path, value, complaint))
+
+
+def _check_number(schema: Schema, value: float, path: str, found: list[Cause]) -> None:
+    def complain(text: str) -> None:
+        found.append(invalid_value(path, value, f"{_where(path)} should be {text}"))
+
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if most is not None:
+        if schema.get("exclusiveMaximum") and value >= most:
+            complain(f"less than {most}")
+        elif value > most:
+            complain(f"less than or equal to {most}")
+    if least is not None:
+        if schema.get("exclusiveMinimum") and value <= least:
+            complain(f"greater than {least}")
+        elif value < least:
+            complain(f"greater than or equal to {least}")
+    factor = schema.get("multipleOf")
+    if factor and value % factor:
+        complain(f"a multiple of {factor}")
+    bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
+    if bits is not None and _is_integer(value) and not -(2**bits) <= value < 2**bits:
+        form = f"{schema['type']} with format {schema['format']} in {path}"
+        found.append(invalid_value("<nil>", "", f"Checked value must be of type {form}"))
+
+
+def _check_object(schema: Schema, value: dict[str, Any], path: str, found: list[Cause]) -> None:
+    count = len(value)
+    most, least = schema.get("maxProperties"), schema.get("minProperties")
+    if most is not None and count > most:
+        found.append(_too_many(path, count, most))
+    if least is not None and count < least:
+        text = f"{_where(path)} should have at least {least} properties"
+        found.append(invalid_value(path, value, text))
+    for name in schema.get("required", ()):
+        if name not in value:
+            found.append(required(f"{path}.{name}" if path else name))
+    properties = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    for name, item in value.items():
+        inner = properties.get(name)
+        if inner is None and isinstance(additional, dict):
+            inner = additional
+        if inner:
+            _check(inner, item, f"{path}.{name}" if path else name, found)
+
+
+def _check_list(schema: Schema, value: list[Any], path: str, found: list[Cause]) -> None:
+    most, least = schema.get("maxItems"), schema.get("minItems")
+    if most is not None and len(value) > most:
+        found.append(_too_many(path, len(value), most))
+    if least is not None and len(value) < least:
+        text = f"{_where(path)} should have at least {least} items"
+        found.append(invalid_value(path, value, text))
+    items = schema.get("items")
+    if items:
+        for index, item in enumerate(value):
+            _check(items, item, f"{path}[{index}]", found)
+
+
+def _too_many(path: str, count: int, most: int) -> Cause:
+    noun = "item" if most == 1 else "items"
+    return Cause("FieldValueTooMany", path, f"Too many: {count}: must have at most {most} {noun}")
+
+
+def _check_combined(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
+    if schema.get("x-kubernetes-int-or-string"):
+        # Its anyOf only repeats what the marker says.
+        schema = {name: part for name, part in schema.items() if name != "anyOf"}
+
+    def complain(text: str) -> None:
+        found.append(invalid_value(path or "<nil>", value, f'"{path}" must {text}'))
+
+    for part in schema.get("allOf", ()):
+        failures = validate(part, value, path)
+        if failures:
+            complain("validate all the schemas (allOf)")
+            found.extend(failures)
+            break
+    if "anyOf" in schema:
+        attempts = [validate(part, value, path) for part in schema["anyOf"]]
+        if all(attempts):
+            complain("validate at least one schema (anyOf)")
+            found.extend(_fewest(attempts))
+    if "oneOf" in schema:
+        attempts = [validate(part, value, path) for part in schema["oneOf"]]
+        valid = sum(not attempt for attempt in attempts)
+        if valid != 1:
+            result = "Found none valid" if not valid else f"Found {valid} valid alternatives"
+            complain(f"validate one and only one schema (oneOf). {result}")
+            if not valid:
+                found.extend(_fewest(attempts))
+    if "not" in schema and not validate(schema["not"], value, path):
+        complain("not validate the schema (not)")
+
+
+def _fewest(attempts: list[list[Cause]]) -> list[Cause]:
+    """Those of the alternative that comes closest."""
+    return sorted(attempts, key=len)[0]
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        # Go's dialect knows a few forms that Python's does not; those are not checked.
+        return None
+
+
+def _matches(pattern: str, value: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled is None or compiled.search(value) is not None
+
+
+def _date_time(value: str) -> bool:
+    if not re.match(
+        r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$", value
+    ):
+        return False
+    try:
+        datetime.fromisoformat(re.sub(r"\.\d+", "", value).upper())
+    except ValueError:
+        return False
+    return True
+
+
+def _date(value: str) -> bool:
+    try:
+        return len(value) == 10 and bool(datetime.strptime(value, "%Y-%m-%d"))
+    except ValueError:
+        return False
+
+
+def _address(version: int) -> Callable[[str], bool]:
+    def check(value: str) -> bool:
+        try:
+            return ipaddress.ip_address(value).version == version
+        except ValueError:
+            return False
+
+    return check
+
+
+def _cidr(value: str) -> bool:
+    try:
+        return "/" in value and bool(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        return False
+
+
+def _base64(value: str) -> bool:
+    try:
+        base64.b64decode(value, validate=True)
+    except binascii.Error:
+        return False
+    return True
+
+
+_FORMATS: dict[str, Callable[[str], bool]] = {
+    "date-time": _date_time,
+    "date": _date,
+    "ipv4": _address(4),
+    "ipv6": _address(6),
+    "cidr": _cidr,
+    "byte": _base64,
+    "uuid": lambda value: (
+        re.fullmatch(r"(?i)[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", value) is not None
+    ),
+    "email": lambda value: re.fullmatch(r"[^@\s]+@[^@\s]+", value) is not None,
+    "uri": lambda value: re.match(r"^([A-Za-z][A-Za-z0-9+.-]*:|/)", value) is not None,
+    "hostname": lambda value: re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*)", value) is not None,
+}
+
+
+def validate_lists(schema: Schema, value: Any, path: str = "") -> list[Cause]:
+    """Complaints about repeated items in lists of type set and map."""
+    found: list[Cause] = []
+    if _lists_inside(id(schema), schema):
+        _check_lists(schema, value, path, found)
+    return found
+
+
+_with_lists: dict[int, tuple[Schema, bool]] = {}
+
+
+def _lists_inside(key: int, schema: Schema) -> bool:
+    """Does any list in *schema* have a type worth a look? Remembered by identity."""
+    known = _with_lists.get(key)
+    if known is None or known[0] is not schema:
+        known = _with_lists[key] = (schema, _any_list(schema))
+    return known[1]
+
+
+def _any_list(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("x-kubernetes-list-type") in ("map", "set"):
+        return True
+    inner = list((schema.get("properties") or {}).values())
+    inner += [schema.get("items"), schema.get("additionalProperties")]
+    return any(map(_any_list, inner))
+
+
+def _check_lists(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
+    if isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        additional = schema.get("additionalProperties")
+        for name, item in value.items():
+            inner = properties.get(name, additional)
+            if isinstance(inner, dict) and isinstance(item, (dict, list)):
+                _check_lists(inner, item, f"{path}.{name}" if path else name, found)
+    elif isinstance(value, list):
+        relation = schema.get("x-kubernetes-list-type")
+        keys = schema.get("x-kubernetes-list-map-keys", ())
+        seen: list[Any] = []
+        for index, item in enumerate(value):
+            place = f"{path}[{index}]"
+            if relation == "map" and isinstance(item, dict):
+                identity: Any = {key: item[key] for key in keys if key in item}
+            else:
+                identity = item
+            if relation in ("map", "set"):
+                if any(same(identity, other) for other in seen):
+                    found.append(duplicate(place, identity))
+                seen.append(identity)
+            if schema.get("items"):
+                _check_lists(schema["items"], item, place, found)
