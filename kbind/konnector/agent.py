@@ -282,7 +282,7 @@ class Konnector:
             book=shared.book,
             coverage=shared.coverage,
             now=shared.now,
-            recheck=words.PERIOD,
+            recheck=shared.settings.recheck,
             hooks=Hooks(self._syncer_state, shared.on_report, self._lost),
         )
 
