@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import orjson
@@ -22,13 +22,17 @@ from kbind.errors import (
     Unauthorized,
 )
 
-WORDS_LIMIT = 1000
+WORDS_LIMIT: Final = 1000
 """Characters of the server's own words that a message repeats."""
 
-_UID_PRECONDITION = re.compile(
+TEXT_LIMIT: Final = 200
+"""Bytes of them where they are plain text: an API server's 404, a proxy's refusal."""
+
+_UID_PRECONDITION: Final = re.compile(
     r"UID in precondition|uid mismatch|\bmetadata\.uid: (?:Invalid|Forbidden)", re.IGNORECASE
 )
-_PATCH_TEST = re.compile(r"\btest failed\b")
+_WRONG_TYPE: Final = "failed to create typed patch object"
+"""How an API server answers, with 500, an apply whose types do not fit the schema."""
 
 
 def failure(
@@ -41,7 +45,13 @@ def failure(
     path: str,
 ) -> ClusterError:
     """The exception for an answer outside 2xx. headers: by lower-case name."""
-    return explain(status, _status_object(body), _seconds(headers), side=side, verb=verb, path=path)
+    error = explain(
+        status, _status_object(body), _seconds(headers), side=side, verb=verb, path=path
+    )
+    if not error.body and headers.get("content-type", "").startswith("text/plain"):
+        said = body[:TEXT_LIMIT].decode("utf-8", "replace").strip().partition("\n")[0]
+        error.message = f"{error.message}: {said}" if said else error.message
+    return error
 
 
 def explain(
@@ -54,7 +64,7 @@ def explain(
     path: str,
 ) -> ClusterError:
     """The exception for a Status object (*answer*, {} where the server sent none)."""
-    kind = _kind(status, answer, path)
+    kind = _kind(status, answer, verb, path)
     error = kind(
         f"{side}: {verb} {path}: {status} {_words(status, answer, path)}".rstrip(),
         side=side,
@@ -70,7 +80,7 @@ def explain(
     return error
 
 
-def _kind(status: int, answer: dict[str, Any], path: str) -> type[ClusterError]:
+def _kind(status: int, answer: dict[str, Any], verb: str, path: str) -> type[ClusterError]:
     match status:
         case 401:
             return Unauthorized
@@ -82,11 +92,13 @@ def _kind(status: int, answer: dict[str, Any], path: str) -> type[ClusterError]:
             return Conflict
         case 410:
             return Gone
-        case 422 if _outdated(answer):
+        case 422 if _outdated(answer, verb):
             return Conflict
         case 429:
             return Throttled
         case _ if 400 <= status < 500:
+            return Invalid
+        case 500 if verb == "apply" and str(answer.get("message")).startswith(_WRONG_TYPE):
             return Invalid
     return ServerFailed
 
@@ -100,17 +112,17 @@ def _names_an_object(answer: dict[str, Any], path: str) -> bool:
     return name in map(unquote, path.split("/"))
 
 
-def _outdated(answer: dict[str, Any]) -> bool:
-    """Whether a 422 says that the object is another one, or that the ``test`` of a JSON patch
-    did not hold: nothing is wrong with what was sent, it came too late."""
+def _outdated(answer: dict[str, Any], verb: str) -> bool:
+    """Whether a 422 says that the object is another one, or is no longer what a JSON patch
+    presumes: nothing is wrong with what was sent, it came too late."""
     causes = _causes(answer)
-    if any(cause.get("field") == "metadata.uid" for cause in causes):
+    if causes:  # The message then repeats values of the user, which must not be matched.
+        return any(cause.get("field") == "metadata.uid" for cause in causes)
+    if verb == "patch" and not _details(answer):
+        # A ``test`` that does not hold, or a path that is not there, is answered without any
+        # detail; what a schema refuses is always named.
         return True
-    texts = [str(answer.get("message", "")), *(str(cause.get("message", "")) for cause in causes)]
-    if any(_PATCH_TEST.search(text) for text in texts):
-        return True
-    # With causes the message repeats values of the user, which must not be matched.
-    return not causes and _UID_PRECONDITION.search(texts[0]) is not None
+    return _UID_PRECONDITION.search(str(answer.get("message", ""))) is not None
 
 
 def _words(status: int, answer: dict[str, Any], path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -136,7 +136,12 @@ class Client:
                         verb="watch",
                         path=path,
                     )
-                yield stream.chunks()
+                chunks = stream.chunks()
+                try:
+                    yield chunks
+                finally:
+                    if isinstance(chunks, AsyncGenerator):
+                        await chunks.aclose()
         except TransportError as error:
             raise self._unreachable("watch", path, error) from error
 

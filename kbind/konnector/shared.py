@@ -49,7 +49,8 @@ class Caches:
 
 @dataclass(slots=True)
 class Shared:
-    """cluster: the consumer cluster's UID. connect: opens a line to a provider."""
+    """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
+    clients of lines that were given up, to be closed once no syncer uses them."""
 
     consumer: Client
     cluster: str
@@ -61,6 +62,7 @@ class Shared:
     on_report: Callable[[Report], None]
     caches: Caches = field(default_factory=Caches)
     links: dict[str, Link] = field(default_factory=dict)
+    retired: list[Client] = field(default_factory=list)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:

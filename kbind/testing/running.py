@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from kbind import hooks, words
+from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
@@ -19,13 +21,13 @@ from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings
 from kbind.rulebook import load
-from kbind.testing.handles import Cluster, Handle, Object, new
+from kbind.testing.handles import DEADLINE, Cluster, Handle, Object, key, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
 
 
 class RunningKonnector:
-    """The konnector of one consumer. discovery_interval, binding_interval: seconds."""
+    """The konnector of one consumer. passes: how many it made over each instance so far."""
 
     def __init__(
         self,
@@ -41,9 +43,14 @@ class RunningKonnector:
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
         self._on_report = on_report
+        self.passes: Counter[tuple[str, Key]] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self.konnector: Konnector | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None
 
     async def start(self) -> None:
         credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
@@ -54,7 +61,7 @@ class RunningKonnector:
             sources=self._sources,
             connect=connect,
             settings=self._settings,
-            on_report=self._on_report,
+            on_report=self._reported,
         )
         self._task = asyncio.create_task(self.konnector.run())
 
@@ -72,6 +79,20 @@ class RunningKonnector:
     async def restart(self) -> None:
         await self.stop()
         await self.start()
+
+    async def look_again(self, instance: Mapping[str, Any], times: int = 3) -> None:
+        """Waits until *times* more passes over *instance* were made. Raises AssertionError where
+        they are not made in time."""
+        what = (instance["kind"], key(instance))
+        goal = self.passes[what] + times
+        end = asyncio.get_running_loop().time() + DEADLINE
+        while self.passes[what] < goal:
+            assert asyncio.get_running_loop().time() < end, f"no more passes over {what}"
+            await asyncio.sleep(0.05)
+
+    def _reported(self, report: Report) -> None:
+        self.passes[report.scope.api.kind, report.key] += 1
+        self._on_report(report)
 
 
 async def add_connection(

@@ -185,10 +185,16 @@ NAMED = {"name": "a", "group": "example.org", "kind": "widgets"}
         (refusal(409, "AlreadyExists"), Conflict),
         (refusal(410, "Expired"), Gone),
         (refusal(413, "RequestEntityTooLarge"), Invalid),
-        (refusal(422, "Invalid", "spec.size: Invalid value"), Invalid),
+        (refusal(422, "Invalid", "spec.size: Invalid value", **NAMED), Invalid),
         (refusal(422, "Invalid", "...", causes=[{"field": "metadata.uid"}]), Conflict),
-        (refusal(422, "Invalid", "metadata.uid: Invalid value: x: field is immutable"), Conflict),
-        (refusal(422, "Invalid", "UID in precondition: x, UID in object meta: y"), Conflict),
+        (
+            refusal(422, "Invalid", "metadata.uid: Invalid value: x: field is immutable", **NAMED),
+            Conflict,
+        ),
+        (
+            refusal(422, "Invalid", "UID in precondition: x, UID in object meta: y", **NAMED),
+            Conflict,
+        ),
         (
             refusal(
                 422,
@@ -198,15 +204,8 @@ NAMED = {"name": "a", "group": "example.org", "kind": "widgets"}
             ),
             Invalid,
         ),
-        (
-            refusal(
-                422,
-                "Invalid",
-                "the server rejected our request due to an error in our request",
-                causes=[{"message": "testing value /metadata/uid failed: test failed"}],
-            ),
-            Conflict,
-        ),
+        # What a real server says when a test does not hold, or a path is not there.
+        (refusal(422, "Invalid", "the server rejected our request due to an error"), Conflict),
         (refusal(500, "InternalError"), ServerFailed),
         (Reply(302, {"location": "https://elsewhere"}, b""), ServerFailed),
         (Reply(502, {}, b"<html>bad gateway</html>"), ServerFailed),
@@ -223,6 +222,19 @@ async def test_refusals_are_told_apart(answer: Reply, kind: type[ClusterError]) 
     said = error.body.get("message")
     assert said is None or str(said) in str(error)
     assert str(error).startswith(f"provider: patch {PATH}: {answer.status}")
+
+
+async def test_a_type_that_the_schema_does_not_have_is_invalid_though_the_server_says_500() -> None:
+    said = "failed to create typed patch object (/a; v1, Kind=Widget): .spec: expected map"
+    caller, _ = client(refusal(500, "", said))
+    with pytest.raises(Invalid, match="expected map"):
+        await caller.apply(PATH, b"{}", manager="m", force=True)
+
+
+async def test_plain_words_are_repeated_too() -> None:
+    caller, _ = client(NO_PAGE)
+    with pytest.raises(NotServed, match=r"404: 404 page not found$"):
+        await caller.get(PATH)
 
 
 async def test_what_a_server_finds_wrong_with_a_secret_is_not_repeated() -> None:

@@ -18,19 +18,26 @@ Json = dict[str, Any]
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVED = "api-approved.kubernetes.io"
+# In the order in which the server lists them for custom resources.
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 # What preserves everything, for versions that give no schema.
 _FREE: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def prepare(crd: Json, old: Json | None) -> Json:
-    """*crd* with the server's defaults. old: None when it is being created."""
-    spec = dict(crd.get("spec") or {})
-    names = dict(spec.get("names") or {})
-    kind = names.get("kind", "")
-    names.setdefault("singular", kind.lower())
-    names.setdefault("listKind", f"{kind}List")
+def decode(crd: Json) -> Json:
+    """*crd* with the server's defaults."""
+    spec = {"group": "", "scope": "", "versions": None, **(crd.get("spec") or {})}
+    names = {"plural": "", "kind": "", **(spec.get("names") or {})}
+    names.setdefault("singular", names["kind"].lower())
+    names.setdefault("listKind", f"{names['kind']}List")
     spec["names"] = names
     spec.setdefault("conversion", {"strategy": "None"})
+    return {**crd, "spec": spec}
+
+
+def prepare(crd: Json, old: Json | None) -> Json:
+    """*crd* with the status it is to have. old: None when it is being created."""
+    spec = crd["spec"]
     status = dict(old["status"]) if old else {"acceptedNames": {"kind": "", "plural": ""}}
     if old is None:
         status["conditions"] = None
@@ -39,7 +46,7 @@ def prepare(crd: Json, old: Json | None) -> Json:
         if version.get("storage") and version["name"] not in stored:
             stored.append(version["name"])
     status["storedVersions"] = stored
-    return {**crd, "spec": spec, "status": status}
+    return {**crd, "status": status}
 
 
 def check(crd: Json, old: Json | None) -> list[Cause]:
@@ -63,21 +70,33 @@ def check(crd: Json, old: Json | None) -> list[Cause]:
                 "spec.versions", versions, "must have exactly one version marked as storage version"
             )
         )
-    for index, version in enumerate(versions):
-        place = f"spec.versions[{index}].schema.openAPIV3Schema"
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+    # The server keeps a schema that all versions share in one place, and names that place.
+    shared = all(schema == schemas[0] for schema in schemas) and any(schemas)
+    for index, schema in enumerate(schemas[:1] if shared else schemas):
+        place = "spec.validation" if shared else f"spec.versions[{index}].schema"
+        place += ".openAPIV3Schema"
         if schema is None:
             found.append(required(place, "schemas are required"))
         else:
             found += _check_structure(schema, place, "at the root")
     conversion = spec["conversion"]
-    if conversion.get("strategy") == "None" and conversion.get("webhook") is not None:
-        found.append(
-            forbidden_value(
-                "spec.conversion.webhookClientConfig",
-                "should not be set when strategy is not set to Webhook",
-            )
-        )
+    webhook = conversion.get("webhook")
+    if conversion.get("strategy") == "None" and webhook is not None:
+        for field, given in (
+            ("webhookClientConfig", webhook.get("clientConfig")),
+            ("conversionReviewVersions", webhook.get("conversionReviewVersions")),
+        ):
+            if given:
+                why = "should not be set when strategy is not set to Webhook"
+                found.append(forbidden_value(f"spec.conversion.{field}", why))
+    verdict = _approval(crd)
+    if (
+        verdict is not None
+        and verdict[1] in ("MissingAnnotation", "InvalidAnnotation")
+        and (old is None or (before := _approval(old)) is None or before[1] != verdict[1])
+    ):
+        found.append(_disapproved(crd, verdict))
     present = {version["name"] for version in versions}
     for index, name in enumerate(crd["status"].get("storedVersions") or ()):
         if name not in present:
@@ -187,8 +206,6 @@ def judged(crd: Json, others: list[Json], now: str) -> Json:
     if not is_true(crd, "Established"):
         if verdict[0] != "True":
             established = ("False", "NotAccepted", "not all names are accepted")
-        elif not approved(crd):
-            established = ("False", "Installing", "the initial names have been accepted")
         else:
             established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
         _condition(conditions, "Established", *established, now)
@@ -227,9 +244,12 @@ def _protected(group: str) -> bool:
     return any(group == tail or group.endswith(f".{tail}") for tail in ("k8s.io", "kubernetes.io"))
 
 
-def approved(crd: Json) -> bool:
-    verdict = _approval(crd)
-    return verdict is None or verdict[0] == "True"
+def _disapproved(crd: Json, verdict: tuple[str, str, str]) -> Cause:
+    field = f"metadata.annotations[{_APPROVED}]"
+    if verdict[1] == "MissingAnnotation":
+        return required(field, verdict[2])
+    annotation = crd["metadata"]["annotations"][_APPROVED]
+    return invalid_value(field, annotation, verdict[2])
 
 
 def _approval(crd: Json) -> tuple[str, str, str] | None:
@@ -279,6 +299,7 @@ def served(crd: Json) -> list[Resource]:
                 short_names=tuple(names.get("shortNames") or ()),
                 categories=tuple(names.get("categories") or ()),
                 served=bool(version.get("served")),
+                verbs=_VERBS,
             )
         )
     return resources

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from typing import Any
 
@@ -90,6 +92,7 @@ def resource_list(catalog: Catalog, name: str, version: str) -> Json | None:
             entry["shortNames"] = list(resource.short_names)
         if resource.categories:
             entry["categories"] = list(resource.categories)
+        entry["storageVersionHash"] = _storage_hash(resource)
         entries.append(entry)
         if resource.status:
             entries.append(
@@ -107,6 +110,11 @@ def resource_list(catalog: Catalog, name: str, version: str) -> Json | None:
         "groupVersion": f"{name}/{version}" if name else version,
         "resources": entries,
     }
+
+
+def _storage_hash(resource: Resource) -> str:
+    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
 def aggregated(catalog: Catalog, *, core: bool) -> Json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trustme
 from aiohttp import web
 
-from kbind.cluster.transport import Request, TransportError
+from kbind.cluster.transport import Reply, Request, TransportError
 from kbind.testing.memory.inprocess import Lines
 from kbind.testing.memory.reads import WatchStream
 from kbind.testing.memory.server import failure
@@ -65,7 +65,7 @@ class HttpsFace:
         )
         try:
             if user is None and not self._cluster.down:
-                answer = failure(401, "Unauthorized", "Unauthorized")
+                answer: Reply | WatchStream = failure(401, "Unauthorized", "Unauthorized")
             else:
                 answer = await self._cluster.answer(request, user or "")
         except TransportError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import re
 from typing import Any
 
@@ -59,7 +60,7 @@ def check_metadata(resource: Resource, metadata: Json) -> list[Cause]:
     if not name:
         found.append(required("metadata.name", "name or generateName is required"))
     elif len(name) > (63 if label else 253):
-        limit = f"must be no more than {63 if label else 253} bytes"
+        limit = f"must be no more than {63 if label else 253} {'bytes' if label else 'characters'}"
         found.append(invalid_value("metadata.name", name, limit))
     elif not (_is_label(name) if label else _is_subdomain(name)):
         found.append(invalid_value("metadata.name", name, _BAD_LABEL if label else _BAD_SUBDOMAIN))
@@ -104,40 +105,37 @@ def check_metadata_update(new: Json, old: Json) -> list[Cause]:
     return found
 
 
-def prepare_builtin(resource: Resource, obj: Json) -> Json:
-    """*obj* as the server's own types keep it."""
+def decode_builtin(resource: Resource, obj: Json) -> Json:
+    """*obj* as the server's own types hold it: with their defaults, without what is empty."""
     if resource.name == "secrets":
         text = obj.pop("stringData", None)
         if text:
-            encoded = {
-                key: base64.b64encode(value.encode()).decode() for key, value in text.items()
-            }
-            obj["data"] = {**(obj.get("data") or {}), **encoded}
+            data = {key: base64.b64encode(value.encode()).decode() for key, value in text.items()}
+            obj["data"] = {**(obj.get("data") or {}), **data}
         obj.setdefault("type", "Opaque")
     elif resource.name == "namespaces":
         metadata = obj["metadata"]
-        labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
-        metadata["labels"] = labels
-        obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
-        obj.setdefault("status", {}).setdefault("phase", "Active")
-    elif resource.name == "events":
-        for name in ("source", "involvedObject"):
-            obj.setdefault(name, {})
-        obj.setdefault("reportingComponent", "")
-        obj.setdefault("reportingInstance", "")
-        for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
-            obj.setdefault(name, None)
+        if name := metadata.get("name"):
+            metadata["labels"] = {
+                **(metadata.get("labels") or {}),
+                "kubernetes.io/metadata.name": name,
+            }
+    for name, value in resource.empty.items():
+        if obj.get(name) is None:
+            obj[name] = copy.deepcopy(value)
     return {
         name: value
         for name, value in obj.items()
-        if value not in ({}, [], None) or (resource.name != "secrets" and name not in _OMITTED)
+        if name in resource.empty or (value is not None and value != {} and value != [])
     }
 
 
-# Left out of built-in objects when empty.
-_OMITTED = frozenset(
-    {"data", "binaryData", "stringData", "immutable", "secrets", "imagePullSecrets"}
-)
+def prepare_new(resource: Resource, obj: Json) -> Json:
+    """What the server adds to an object that is being created."""
+    if resource.name == "namespaces":
+        obj = {**obj, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+    return obj
+
 
 # Keys that Secrets of some types must hold.
 _SECRET_KEYS = {
@@ -151,11 +149,11 @@ _SECRET_KEYS = {
 def check_builtin(resource: Resource, obj: Json, old: Json | None) -> list[Cause]:
     found: list[Cause] = []
     if resource.name == "secrets":
+        if old is not None and obj["type"] != old["type"]:
+            found.append(invalid_value("type", obj["type"], "field is immutable"))
         for key in _SECRET_KEYS.get(obj["type"], ()):
             if key not in (obj.get("data") or {}):
                 found.append(required(f"data[{key}]"))
-        if old is not None and obj["type"] != old["type"]:
-            found.append(invalid_value("type", obj["type"], "field is immutable"))
     if resource.name in ("secrets", "configmaps"):
         for name in ("data", "binaryData"):
             for key in obj.get(name) or {}:

@@ -13,7 +13,7 @@ import orjson
 
 from kbind.testing.memory.resources import Resource
 from kbind.testing.memory.selectors import Selector, everything, selector
-from kbind.testing.memory.status import Refusal, bad_request, gone, not_found
+from kbind.testing.memory.status import Refusal, bad_request, gone, internal, not_found
 from kbind.testing.memory.store import Change, Store
 
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ class Form:
             return self.one(obj)
         return {name: part for name, part in obj.items() if name not in ("apiVersion", "kind")}
 
-    def list(self, items: list[Json], metadata: Json) -> Json:
+    def several(self, items: list[Json], metadata: Json) -> Json:
         kind, version = self.resource.list_kind, self.resource.api_version
         if self.partial:
             kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
@@ -148,7 +148,7 @@ class Reader:
         self._pages: OrderedDict[str, list[Json]] = OrderedDict()
         self.watches: list[tuple[str, WatchStream]] = []
 
-    def list(
+    def collection(
         self, resource: Resource, namespace: str, query: Mapping[str, str], form: Form
     ) -> Json:
         accepts = selector(resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
@@ -163,13 +163,15 @@ class Reader:
             if accepts is not everything:
                 items = [obj for obj in items if accepts(obj)]
         metadata: Json = {"resourceVersion": str(version)}
+        if resource.custom and not form.partial:
+            metadata["continue"] = ""
         if limit and len(items) > limit:
             rest = items[limit:]
             items = items[:limit]
             metadata["continue"] = self._remember(version, rest, items[-1])
             if accepts is everything:
                 metadata["remainingItemCount"] = len(rest)
-        return form.list(items, metadata)
+        return form.several(items, metadata)
 
     def _check_version(self, version: str) -> None:
         if version and not version.isdigit():
@@ -207,7 +209,7 @@ class Reader:
             version, start = int(parsed["rv"]), str(parsed["start"])
         except (binascii.Error, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             raise bad_request(
-                "continue key is not valid: the provided continue token is malformed"
+                "invalid continue token: continue key is not valid: it cannot be decoded"
             ) from None
         if version > 0 and version >= self._store.compacted and token in self._pages:
             return version, self._pages[token]
@@ -232,7 +234,8 @@ class Reader:
         accepts = selector(resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         version = query.get("resourceVersion", "")
         if version and not version.isdigit():
-            raise bad_request(f"invalid resource version {version!r}")
+            problem = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+            raise internal(f'resourceVersion: Invalid value: "{version}": {problem}')
         stream = WatchStream(
             form,
             self._store,
@@ -246,8 +249,7 @@ class Reader:
             for obj in self._store.objects(resource.name, namespace):
                 if accepts(obj):
                     stream.event("ADDED", obj)
-        elif int(version) < self._store.compacted:
-            oldest = self._store.compacted + 1
+        elif int(version) < (oldest := self._store.oldest(resource.name)):
             stream.fail(gone(f"too old resource version: {version} ({oldest})").status)
         else:
             for change in self._store.changes(resource.name, int(version)):

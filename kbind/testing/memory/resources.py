@@ -9,16 +9,18 @@ from typing import Any
 from kbind.testing.memory.atoms import Atom, compile_root
 from kbind.testing.memory.fields import FieldSet
 from kbind.testing.memory.managers import RESET_ALL_BUT_STATUS, RESET_STATUS
+from kbind.testing.memory.validation import schemas_with_lists
 
 Schema = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Resource:
     """One resource in one version.
 
     custom: defined by a CRD; status: has that subresource; generations: counts changes in
-    metadata.generation; unconditional: may be replaced without a resourceVersion.
+    metadata.generation; unconditional: may be replaced without a resourceVersion; empty: the
+    fields that an object without content has, as the server's own types do.
     """
 
     group: str
@@ -33,6 +35,7 @@ class Resource:
     status: bool = False
     generations: bool = False
     unconditional: bool = True
+    empty: Schema = field(default_factory=dict)
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     served: bool = True
@@ -54,6 +57,11 @@ class Resource:
     @cached_property
     def atom(self) -> Atom:
         return compile_root(self.schema)
+
+    @cached_property
+    def lists(self) -> frozenset[int]:
+        """The parts of the schema that hold lists of type set or map."""
+        return schemas_with_lists(self.schema)
 
     def reset(self, subresource: str) -> FieldSet:
         """Fields that an endpoint takes from what is stored, whatever is sent."""
@@ -151,6 +159,14 @@ CRD_RESOURCE = _builtin(
     generations=True,
     unconditional=False,
     categories=("api-extensions",),
+    empty={
+        "spec": {"group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": None},
+        "status": {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": None,
+        },
+    },
 )
 
 NAMESPACE_RESOURCE = _builtin(
@@ -165,6 +181,7 @@ NAMESPACE_RESOURCE = _builtin(
     "ns",
     namespaced=False,
     status=True,
+    empty={"spec": {}, "status": {}},
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
 )
 
@@ -219,6 +236,15 @@ BUILTINS: tuple[Resource, ...] = (
             reportingInstance=_S,
         ),
         "ev",
+        empty={
+            "involvedObject": {},
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "eventTime": None,
+            "reportingComponent": "",
+            "reportingInstance": "",
+        },
     ),
     _builtin(
         "",
@@ -249,6 +275,7 @@ BUILTINS: tuple[Resource, ...] = (
             )
         ),
         unconditional=False,
+        empty={"spec": {}},
     ),
     CRD_RESOURCE,
 )

@@ -72,9 +72,10 @@ def _prune(value: Any, schema: Schema | None) -> None:
 
 
 def default(value: Any, schema: Schema | None) -> None:
-    """Fill in what is missing, then drop nulls that may not be there."""
+    """Fill in what is missing."""
+    if schema is None:
+        return
     _default(value, schema)
-    _drop_nulls(value, schema)
 
 
 def _default(value: Any, schema: Schema | None) -> None:
@@ -110,7 +111,8 @@ def _preset(schema: Schema | None) -> Any:
     return copy.deepcopy(schema.get("default"))
 
 
-def _drop_nulls(value: Any, schema: Schema | None) -> None:
+def drop_nulls(value: Any, schema: Schema | None) -> None:
+    """Drop nulls that may not be there and were not replaced by a default."""
     if schema is None:
         return
     if isinstance(value, dict):
@@ -126,10 +128,10 @@ def _drop_nulls(value: Any, schema: Schema | None) -> None:
                 if not inner.get("nullable"):
                     del value[name]
             elif item.__class__ in (dict, list):
-                _drop_nulls(item, inner)
+                drop_nulls(item, inner)
     elif isinstance(value, list):
         for item in value:
-            _drop_nulls(item, schema.get("items"))
+            drop_nulls(item, schema.get("items"))
 
 
 def normalized(value: Any) -> Any:

@@ -16,6 +16,7 @@ from kbind.testing.audit import Entry
 from kbind.testing.memory import discovery, patches, schema
 from kbind.testing.memory.access import Access
 from kbind.testing.memory.catalog import Catalog
+from kbind.testing.memory.decoding import Target
 from kbind.testing.memory.reads import Form, Reader, WatchStream, one
 from kbind.testing.memory.resources import NAMESPACE_RESOURCE, Resource
 from kbind.testing.memory.status import (
@@ -25,11 +26,12 @@ from kbind.testing.memory.status import (
     forbidden,
     invalid,
     method_not_allowed,
+    not_found,
     unsupported_media_type,
 )
 from kbind.testing.memory.store import Store
 from kbind.testing.memory.upkeep import Upkeep
-from kbind.testing.memory.writes import Target, Writer
+from kbind.testing.memory.writes import Writer
 from kbind.testing.memory.yaml import load_yaml
 
 Json = dict[str, Any]
@@ -129,6 +131,8 @@ class ApiServer:
         if resource is None or (where.namespace and not resource.namespaced):
             return _nowhere()
         if where.subresource and not (where.subresource == "status" and resource.status):
+            if resource.custom:
+                raise not_found(resource.group, resource.plural, where.name)
             return _nowhere()
         if where.name and resource.namespaced and not where.namespace:
             return _nowhere()
@@ -176,13 +180,15 @@ class ApiServer:
                 query["fieldSelector"] = f"metadata.name={where.name}"
             return self.reader.watch(resource, where.namespace, query, form)
         if verb == "list":
-            return reply(200, self.reader.list(resource, where.namespace, request.query, form))
+            return reply(
+                200, self.reader.collection(resource, where.namespace, request.query, form)
+            )
         return reply(200, one(self.store, resource, Key(where.namespace, where.name), form))
 
     # Writing
 
     def _write(self, request: Request, resource: Resource, where: Route, verb: str) -> Reply:
-        if bool(where.name) == (verb in ("create", "deletecollection")):
+        if not where.name and verb in ("update", "patch"):
             raise method_not_allowed(resource.group, resource.plural, request.method)
         if verb not in resource.verbs:
             raise method_not_allowed(resource.group, resource.plural, verb)
@@ -193,10 +199,7 @@ class ApiServer:
         manager = _manager(request)
         code = 200
         if verb == "create":
-            body = _body(request)
-            name = (body.get("metadata") or {}).get("name", "") if isinstance(body, dict) else ""
-            target = Target(resource, where.namespace, name, "")
-            obj = self._writer.create(target, body, manager, dry=dry)
+            obj = self._writer.create(target, _body(request), manager, dry=dry)
             code = 201
         elif verb == "update":
             obj = self._writer.replace(target, _body(request), manager, dry=dry)
@@ -244,7 +247,7 @@ class ApiServer:
     def _delete_collection(self, request: Request, target: Target) -> Json:
         resource = target.resource
         form = Form(resource, partial=False)
-        listed = self.reader.list(resource, target.namespace, request.query, form)
+        listed = self.reader.collection(resource, target.namespace, request.query, form)
         for obj in listed["items"]:
             metadata = obj["metadata"]
             one_target = Target(resource, metadata.get("namespace", ""), metadata["name"])

@@ -29,7 +29,7 @@ class Refusal(Exception):
             "status": "Failure",
             "message": message,
             "reason": reason,
-            **({"details": details} if details else {}),
+            **({} if details is None else {"details": details}),
             "code": code,
         }
         if not reason:

@@ -38,6 +38,7 @@ class Store:
         self.compacted = 0
         self._tables: dict[str, dict[Key, Json]] = {}
         self._changes: dict[str, list[Change]] = {}
+        self._since: dict[str, int] = {}
         self._listeners: dict[str, list[Callable[[Change], None]]] = {}
 
     def get(self, resource: str, key: Key) -> Json | None:
@@ -87,6 +88,14 @@ class Store:
     def changes(self, resource: str, after: int) -> list[Change]:
         """The writes since version *after*."""
         return [change for change in self._changes.get(resource, ()) if change.version > after]
+
+    def begin(self, resource: str) -> None:
+        """Keep the past of *resource* from now on: it has come into service."""
+        self._since.setdefault(resource, self.version)
+
+    def oldest(self, resource: str) -> int:
+        """The earliest version from which changes of *resource* can be told."""
+        return max(self.compacted, self._since.get(resource, 0))
 
     def compact(self) -> None:
         """Forget the past: no watch or page can start at an earlier version."""

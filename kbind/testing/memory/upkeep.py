@@ -12,11 +12,13 @@ from typing import Any
 from kbind.apis import Key
 from kbind.testing.memory import crds, schema
 from kbind.testing.memory.catalog import Catalog
+from kbind.testing.memory.decoding import Target
 from kbind.testing.memory.reads import Reader
+from kbind.testing.memory.resources import CRD_RESOURCE
 from kbind.testing.memory.status import Refusal
 from kbind.testing.memory.store import Store
 from kbind.testing.memory.typed import same
-from kbind.testing.memory.writes import Target, Writer
+from kbind.testing.memory.writes import Writer
 
 Json = dict[str, Any]
 
@@ -55,7 +57,7 @@ class Upkeep:
                 ]
                 judged = crds.judged(crd, others, self._writer.timestamp())
                 if not same(judged, crd):
-                    crd = self._store.put(CRDS, key, judged)
+                    crd = self._writer.control(CRD_RESOURCE, key, judged)
                     moved = True
                 self._serve(key.name, crd)
         present = {key.name for key in self._store.keys(CRDS)}
@@ -73,6 +75,7 @@ class Upkeep:
         self._specs[name] = wanted
         versions = crds.served(crd)
         self._catalog.set(name, versions)
+        self._store.begin(name)
         if not first:
             # A server ends the watches of an API that changes; what is stored is read anew.
             self._reader.end_watches(name)
@@ -107,7 +110,7 @@ class Upkeep:
         )
         if not rest:
             del metadata["finalizers"]
-        self._store.put(CRDS, key, done)
+        self._writer.control(CRD_RESOURCE, key, done)
         if not rest:
             self._store.delete(CRDS, key)
             self._judge_crds()

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from kbind.apis import Key
-from kbind.testing.memory import crds, managers, objects, schema, typed, validation
+from kbind.testing.memory import crds, managers, objects, typed
 from kbind.testing.memory.catalog import Catalog
-from kbind.testing.memory.resources import Resource
+from kbind.testing.memory.checks import check, same_but_times, same_content
+from kbind.testing.memory.decoding import Target, check_name, check_namespace, decoded, wipe
+from kbind.testing.memory.resources import CRD_RESOURCE, Resource
 from kbind.testing.memory.status import (
     STALE,
-    Cause,
     Refusal,
     already_exists,
     bad_request,
     conflict,
     forbidden,
+    internal,
     invalid,
     invalid_value,
     not_found,
@@ -30,22 +31,10 @@ from kbind.testing.memory.store import Store
 
 Json = dict[str, Any]
 
+_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+
 # Letters of generated names; those that could form words are left out.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a write goes. name: "" for a create that generates one."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    subresource: str = ""
-
-    @property
-    def key(self) -> Key:
-        return Key(self.namespace, self.name)
 
 
 Change = Callable[[Json], Json]
@@ -69,25 +58,27 @@ class Writer:
 
     def create(self, target: Target, body: Json, manager: str, *, dry: bool = False) -> Json:
         resource = target.resource
-        obj = self._decoded(resource, body)
+        obj = decoded(resource, body)
         metadata = obj["metadata"]
-        self._check_namespace(target, metadata)
+        check_namespace(target, metadata)
         if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise internal("resourceVersion should not be set on objects to be created")
         name = metadata.get("name", "")
         if not name and metadata.get("generateName"):
             suffix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
             metadata["name"] = name = f"{metadata['generateName'][:58]}{suffix}"
         target = Target(resource, target.namespace, name, target.subresource)
-        self._wipe(metadata)
-        obj = managers.update({}, obj, manager, self._context(target))
+        wipe(metadata)
+        obj = managers.update(resource.empty, obj, manager, self._context(target))
         return self._insert(target, obj, dry=dry)
 
     def _insert(self, target: Target, obj: Json, *, dry: bool) -> Json:
         """The last steps of a create, whether by POST or by apply."""
         resource = target.resource
         self._admit(target)
-        obj = self._prepared(resource, obj, None)
+        obj = objects.prepare_new(resource, obj)
+        if resource is CRD_RESOURCE:
+            obj = crds.prepare(obj, None)
         metadata = obj["metadata"]
         metadata["uid"] = self._uid()
         metadata["creationTimestamp"] = self.timestamp()
@@ -97,7 +88,7 @@ class Writer:
             metadata["generation"] = 1
         if resource.status and resource.custom:
             obj.pop("status", None)
-        self._validate(target, obj, None)
+        check(target, obj, None)
         if self._store.get(resource.name, target.key) is not None:
             raise already_exists(resource.group, resource.plural, target.name)
         if dry:
@@ -107,15 +98,13 @@ class Writer:
     def _admit(self, target: Target) -> None:
         resource = target.resource
         if resource.custom:
-            crd = self._store.get(
-                "customresourcedefinitions.apiextensions.k8s.io", Key("", resource.name)
-            )
+            crd = self._store.get(_CRDS, Key("", resource.name))
             if crd is not None and crd["metadata"].get("deletionTimestamp"):
-                raise Refusal(
-                    405,
-                    "MethodNotAllowed",
+                raise forbidden(
+                    resource.group,
+                    resource.plural,
+                    target.name,
                     "create not allowed while custom resource definition is terminating",
-                    {"group": resource.group, "kind": resource.plural},
                 )
         if not resource.namespaced:
             return
@@ -143,18 +132,19 @@ class Writer:
 
     def replace(self, target: Target, body: Json, manager: str, *, dry: bool = False) -> Json:
         """PUT. Raises Refusal, 404 where there is nothing to replace."""
+        obj = decoded(target.resource, body)
+        check_namespace(target, obj["metadata"])
+        check_name(target, obj["metadata"])
         live = self._live(target)
-        obj = self._decoded(target.resource, body)
-        self._check_namespace(target, obj["metadata"])
-        self._check_name(target, obj["metadata"])
         uid = obj["metadata"].get("uid")
         if uid and uid != live["metadata"]["uid"]:
             raise conflict(
                 target.resource.group,
                 target.resource.plural,
                 target.name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
-                f"{live['metadata']['uid']}",
+                f"StorageError: invalid object, Code: 4, Key: {target.storage_key}, "
+                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                f"precondition: {uid}, UID in object meta: {live['metadata']['uid']}",
             )
         obj = managers.update(live, obj, manager, self._context(target))
         return self._update(target, live, obj, dry=dry)
@@ -165,10 +155,16 @@ class Writer:
         patched = change(self.seen(target.resource, live))
         if not isinstance(patched, dict):
             raise bad_request("the patched object is not an object")
-        obj = self._decoded(target.resource, patched)
+        try:
+            obj = decoded(target.resource, patched)
+        except Refusal as refusal:
+            if target.resource.custom:
+                raise
+            cause = invalid_value("patch", orjson.dumps(patched).decode(), str(refusal))
+            raise invalid("", "", "", [cause]) from None
         obj = managers.update(live, obj, manager, self._context(target))
-        self._check_namespace(target, obj["metadata"])
-        self._check_name(target, obj["metadata"])
+        check_namespace(target, obj["metadata"])
+        check_name(target, obj["metadata"])
         return self._update(target, live, obj, dry=dry)
 
     def apply(
@@ -181,9 +177,10 @@ class Writer:
             raise not_found(resource.group, resource.plural, target.name)
         self._check_applied(target, body)
         start: Json = {"apiVersion": resource.api_version, "kind": resource.kind}
+        start |= resource.empty
         start = start if live is None else self.seen(resource, live)
         applied = managers.apply(start, body, manager, self._context(target), force=force)
-        obj = self._decoded(resource, applied, keep=True)
+        obj = decoded(resource, applied, keep=True)
         uid = obj["metadata"].get("uid")
         if live is None and uid:
             raise conflict(
@@ -193,11 +190,11 @@ class Writer:
                 f"uid mismatch: the provided object specified uid {uid}, and no existing object "
                 "was found",
             )
-        self._check_namespace(target, obj["metadata"])
+        check_namespace(target, obj["metadata"])
         obj["metadata"].setdefault("name", target.name)
-        self._check_name(target, obj["metadata"])
+        check_name(target, obj["metadata"])
         if live is None:
-            self._wipe(obj["metadata"])
+            wipe(obj["metadata"])
             return self._insert(target, obj, dry=dry), True
         return self._update(target, live, obj, dry=dry), False
 
@@ -219,7 +216,6 @@ class Writer:
             raise invalid(resource.group, resource.plural, target.name, [cause])
         if version and version != old["resourceVersion"]:
             raise conflict(resource.group, resource.plural, target.name, STALE)
-        obj = self._prepared(resource, obj, live)
         obj = self._limited(target, live, obj)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = old["resourceVersion"]
@@ -232,18 +228,29 @@ class Writer:
             metadata["namespace"] = target.namespace
         if resource.generations and not target.subresource and self._moved(resource, live, obj):
             metadata["generation"] = old.get("generation", 0) + 1
-        self._validate(target, obj, live)
-        if dry or _as_before(obj, live):
-            return live if not dry else obj
-        if old.get("deletionTimestamp") and not metadata.get("finalizers"):
-            if not self._content_remains(resource, target, obj):
-                self._store.put(resource.name, target.key, obj)
-                return self._store.delete(resource.name, target.key)
+        check(target, obj, live)
+        if dry:
+            return obj
+        if same_but_times(obj, live):
+            return live
+        # A namespace stays until what ends namespaces has emptied it.
+        held = metadata.get("finalizers") or (
+            resource.name == "namespaces" and obj["spec"].get("finalizers")
+        )
+        if old.get("deletionTimestamp") and not held:
+            # One write: watches see the object as it was, the answer shows what it would be.
+            self._store.delete(resource.name, target.key)
+            return obj
         return self._store.put(resource.name, target.key, obj)
 
-    def _content_remains(self, resource: Resource, target: Target, obj: Json) -> bool:
-        """A namespace stays until what ends namespaces has emptied it."""
-        return resource.name == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+    def control(self, resource: Resource, key: Key, obj: Json) -> Json:
+        """A write of *obj* as the server's own controllers make it, to the status."""
+        live = self._store.get(resource.name, key)
+        assert live is not None
+        context = self._context(Target(resource, key.namespace, key.name, "status"))
+        return self._store.put(
+            resource.name, key, managers.update(live, obj, "kube-apiserver", context)
+        )
 
     def _limited(self, target: Target, live: Json, obj: Json) -> Json:
         """Only what this endpoint may write; the rest as it is stored."""
@@ -258,16 +265,15 @@ class Writer:
             obj.pop("status", None)
             if "status" in seen:
                 obj["status"] = seen["status"]
-            if target.resource.name.startswith("customresourcedefinitions."):
+            if target.resource is CRD_RESOURCE:
                 return crds.prepare(obj, live)
         return obj
 
     def _moved(self, resource: Resource, live: Json, obj: Json) -> bool:
         """Does a change count for the generation?"""
-        names = (live.keys() | obj.keys()) - {"metadata", "apiVersion"}
-        if not resource.custom:
-            names = {"spec"}
-        return any(not typed.same(live.get(name), obj.get(name)) for name in names)
+        if resource.custom:
+            return not same_content(obj, live)
+        return not typed.same(live.get("spec"), obj.get("spec"))
 
     # Delete
 
@@ -310,7 +316,7 @@ class Writer:
 
     def _finalizers(self, resource: Resource, live: Json) -> list[str]:
         finalizers = list(live["metadata"].get("finalizers") or ())
-        crd = resource.name == "customresourcedefinitions.apiextensions.k8s.io"
+        crd = resource is CRD_RESOURCE
         if crd and crds.CLEANUP not in finalizers and not live["metadata"].get("deletionTimestamp"):
             finalizers.append(crds.CLEANUP)
         return finalizers
@@ -330,7 +336,7 @@ class Writer:
         obj = {**live, "metadata": metadata}
         if resource.name == "namespaces":
             obj["status"] = {**(live.get("status") or {}), "phase": "Terminating"}
-        if resource.name == "customresourcedefinitions.apiextensions.k8s.io":
+        if resource is CRD_RESOURCE:
             obj = crds.terminating(
                 obj,
                 "InstanceDeletionPending",
@@ -360,156 +366,10 @@ class Writer:
         resource = target.resource
         return managers.Context(
             kind=resource.kind,
+            group=resource.group,
             version=resource.api_version,
             subresource=target.subresource,
             atom_of=lambda version: self._catalog.atom(resource, version),
             reset=resource.reset(target.subresource),
             now=self.timestamp(),
         )
-
-    def _decoded(self, resource: Resource, body: Any, *, keep: bool = False) -> Json:
-        """A copy of *body* as far as the schema knows it. keep: the body is the server's own."""
-        if not isinstance(body, dict):
-            raise bad_request("the object provided is unrecognized (must be of type object)")
-        obj: Json = orjson.loads(orjson.dumps(body))
-        if not keep:
-            self._check_type(resource, obj)
-        metadata = obj.get("metadata")
-        if metadata is not None and not isinstance(metadata, dict):
-            raise bad_request("metadata must be an object")
-        obj["metadata"] = schema.clean_metadata(metadata or {})
-        schema.prune(obj, resource.schema)
-        schema.default(obj, resource.schema)
-        if not resource.custom:
-            self._check_builtin_types(resource, obj)
-        return obj
-
-    def _check_type(self, resource: Resource, obj: Json) -> None:
-        version, kind = obj.get("apiVersion"), obj.get("kind")
-        if version is None and kind is None and not resource.custom:
-            obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-            return
-        if version != resource.api_version and kind == resource.kind:
-            raise bad_request(
-                f"the API version in the data ({version}) does not match the expected API "
-                f"version ({resource.api_version})"
-            )
-        if kind != resource.kind or version != resource.api_version:
-            raise bad_request(
-                f'{kind} in version "{(version or "").rpartition("/")[2]}" cannot be handled as '
-                f"a {resource.kind}: no kind {kind!r} is registered".replace("'", '"')
-            )
-
-    def _check_builtin_types(self, resource: Resource, obj: Json) -> None:
-        """What the server's own types cannot hold is not even decoded."""
-        for cause in validation.validate(resource.schema, obj):
-            raise bad_request(
-                f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-                f"{resource.kind}: {cause}"
-            )
-
-    def _check_namespace(self, target: Target, metadata: Json) -> None:
-        if not target.resource.namespaced:
-            metadata.pop("namespace", None)
-            return
-        given = metadata.setdefault("namespace", target.namespace)
-        if given != target.namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
-
-    def _check_name(self, target: Target, metadata: Json) -> None:
-        given = metadata.setdefault("name", target.name)
-        if given != target.name:
-            raise bad_request(
-                f"the name of the object ({given}) does not match the name on the URL "
-                f"({target.name})"
-            )
-
-    def _wipe(self, metadata: Json) -> None:
-        for name in (
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ):
-            metadata.pop(name, None)
-
-    def _prepared(self, resource: Resource, obj: Json, live: Json | None) -> Json:
-        if resource.custom:
-            return obj
-        if resource.name == "customresourcedefinitions.apiextensions.k8s.io":
-            return crds.prepare(obj, live)
-        return objects.prepare_builtin(resource, obj)
-
-    def _validate(self, target: Target, obj: Json, live: Json | None) -> None:
-        resource = target.resource
-        causes: list[Cause] = objects.check_metadata(resource, obj["metadata"])
-        if live is not None:
-            causes += objects.check_metadata_update(obj["metadata"], live["metadata"])
-        if resource.custom:
-            causes += _custom_causes(target, obj, live)
-        elif resource.name == "customresourcedefinitions.apiextensions.k8s.io":
-            causes += crds.check(obj, live)
-        else:
-            causes += objects.check_builtin(resource, obj, live)
-        if causes:
-            raise invalid(resource.group, resource.kind, target.name, causes)
-
-
-def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
-    whole = target.resource.schema
-    if target.subresource == "status":
-        part = (whole.get("properties") or {}).get("status")
-        found = (
-            validation.validate(part, obj["status"], "status") if part and "status" in obj else []
-        )
-    else:
-        found = validation.validate(whole, obj)
-    if live is not None and found:
-        # What was invalid before and has not been touched may stay.
-        found = [cause for cause in found if not _untouched(cause.field, obj, live)]
-    repeated = validation.validate_lists(whole, obj)
-    if repeated and (live is None or not validation.validate_lists(whole, live)):
-        found += repeated
-    return found
-
-
-def _untouched(path: str, obj: Json, live: Json) -> bool:
-    parts = path.replace("[", ".").replace("]", "").split(".")
-    new: Any = obj
-    old: Any = live
-    for depth, part in enumerate(parts):
-        if isinstance(new, dict) and isinstance(old, dict):
-            if part not in new and part not in old:
-                return typed.same(new, old)
-            new, old = new.get(part), old.get(part)
-        elif isinstance(new, list) and isinstance(old, list) and part.isdigit():
-            index = int(part)
-            if index >= len(new) or index >= len(old):
-                return False
-            new, old = new[index], old[index]
-        else:
-            return depth == len(parts) and typed.same(new, old)
-    return typed.same(new, old)
-
-
-def _as_before(obj: Json, live: Json) -> bool:
-    """Is nothing new but times in managedFields?"""
-    entries = obj["metadata"].get("managedFields") or []
-    former = live["metadata"].get("managedFields") or []
-    if len(entries) != len(former):
-        return False
-    timeless = [
-        {**entry, "time": old["time"]} if "time" in old else entry
-        for entry, old in zip(entries, former, strict=True)
-    ]
-    compared = {**obj, "apiVersion": live.get("apiVersion")}
-    metadata = {**obj["metadata"], "managedFields": timeless}
-    if not entries:
-        metadata.pop("managedFields")
-    return typed.same({**compared, "metadata": metadata}, live)
