@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
 from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
-from kbind.konnector.shared import Settings
+from kbind.konnector.shared import Settings, utc_now
 from kbind.rulebook import load
-from kbind.testing.handles import Cluster, Handle, Object, new
+from kbind.testing.handles import Cluster, Connect, Handle, Object, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
 
 
 class RunningKonnector:
-    """The konnector of one consumer. discovery_interval, binding_interval: seconds."""
+    """The konnector of one consumer. connect: as for ``Handle.open``, for every cluster it
+    talks to; now: the wall clock of the times that it writes."""
 
     def __init__(
         self,
@@ -34,12 +36,16 @@ class RunningKonnector:
         overlays: Sequence[Path] = (),
         plugins: Sequence[object] = (),
         settings: Settings | None = None,
+        connect: Connect = connect,
+        now: Callable[[], datetime] = utc_now,
         on_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self._consumer = consumer
         self._book = load(overlays)
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
+        self._connect = connect
+        self._now = now
         self._on_report = on_report
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
@@ -47,13 +53,14 @@ class RunningKonnector:
 
     async def start(self) -> None:
         credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
-        self._client = Client(await connect(credentials), side="consumer")
+        self._client = Client(await self._connect(credentials), side="consumer")
         self.konnector = Konnector(
             self._client,
             book=self._book,
             sources=self._sources,
-            connect=connect,
+            connect=self._connect,
             settings=self._settings,
+            now=self._now,
             on_report=self._on_report,
         )
         self._task = asyncio.create_task(self.konnector.run())
