@@ -135,6 +135,7 @@ class ConnectionRunner:
         age = None if link.discovered_at is None else now - link.discovered_at
         if self._lost or link.asked != policies.source or age is None or age >= interval - SOON:
             self._lost = False
+            link.discovered_at = None  # until it has answered, every pass asks again
             await self._identify(link, connection)
             await self._discover(link, policies)
             link.discovered_at = now

@@ -103,12 +103,12 @@ class Syncer:
     def start(self) -> None:
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
 
-    async def stop(self) -> None:
-        """Ends the watches, lets passes in flight finish."""
+    async def stop(self, grace: float) -> None:
+        """Ends the watches, lets passes in flight finish within *grace* seconds."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._lane.close()
+        await self._lane.close(grace)
 
     def touch(self, namespace: str = "") -> None:
         """Another look at all instances, or at those of one namespace."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import orjson
 
 from kbind import hooks, words
+from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
@@ -20,14 +22,17 @@ from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, utc_now
 from kbind.rulebook import load
-from kbind.testing.handles import Cluster, Connect, Handle, Object, new
+from kbind.testing.handles import DEADLINE, Cluster, Connect, Handle, Object, key, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
 
 
 class RunningKonnector:
-    """The konnector of one consumer. connect: as for ``Handle.open``, for every cluster it
-    talks to; now: the wall clock of the times that it writes."""
+    """The konnector of one consumer. passes: how many it made over each instance so far.
+
+    connect: as for ``Handle.open``, for every cluster it talks to; now: the wall clock of the
+    times that it writes.
+    """
 
     def __init__(
         self,
@@ -47,9 +52,14 @@ class RunningKonnector:
         self._connect = connect
         self._now = now
         self._on_report = on_report
+        self.passes: Counter[tuple[str, Key]] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self.konnector: Konnector | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None
 
     async def start(self) -> None:
         credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
@@ -61,7 +71,7 @@ class RunningKonnector:
             connect=self._connect,
             settings=self._settings,
             now=self._now,
-            on_report=self._on_report,
+            on_report=self._reported,
         )
         self._task = asyncio.create_task(self.konnector.run())
 
@@ -79,6 +89,20 @@ class RunningKonnector:
     async def restart(self) -> None:
         await self.stop()
         await self.start()
+
+    async def look_again(self, instance: Mapping[str, Any], times: int = 3) -> None:
+        """Waits until *times* more passes over *instance* were made. Raises AssertionError where
+        they are not made in time."""
+        what = (instance["kind"], key(instance))
+        goal = self.passes[what] + times
+        end = asyncio.get_running_loop().time() + DEADLINE
+        while self.passes[what] < goal:
+            assert asyncio.get_running_loop().time() < end, f"no more passes over {what}"
+            await asyncio.sleep(0.05)
+
+    def _reported(self, report: Report) -> None:
+        self.passes[report.scope.api.kind, report.key] += 1
+        self._on_report(report)
 
 
 async def add_connection(

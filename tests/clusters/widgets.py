@@ -9,6 +9,7 @@ from kbind.testing.handles import Object, new
 
 GROUP = "example.org"
 WIDGETS = "widgets.example.org"
+GADGETS = "gadgets.example.org"
 
 CONDITIONS = {
     "type": "array",
@@ -103,3 +104,7 @@ def widget(
 ) -> Object:
     """An instance; without fields it has an empty spec."""
     return new(f"{GROUP}/v1", kind, name, namespace, spec=spec)
+
+
+def gadget(name: str, namespace: str | None = "team-a", **spec: Any) -> Object:
+    return widget(name, namespace, "Gadget", **spec)

@@ -186,9 +186,6 @@ def update(live: Json, new: Json, name: str, context: Context) -> Json:
 
 
 def _update(live: Json, new: Json, managed: Managed, name: str, context: Context) -> Managed:
-    for value in (live, new):
-        if complaints := typed.validate(context.atom, value, duplicates=True):
-            raise typed.Untypable(complaints[0])
     manager = Manager(name or "unknown", "Update", context.version, context.subresource)
     compared = typed.compare(context.atom, live, new)
     managed = _transfer(managed, None, live, new, compared, context)
@@ -282,14 +279,26 @@ def apply(live: Json, patch: Json, name: str, context: Context, *, force: bool) 
     version = context.version if context.group else f"/{context.version}"
     where += f"{version}, Kind={context.kind})"
     _typed(context.atom, patch, f"failed to create typed patch object {where}", duplicates=False)
-    _typed(context.atom, live, f"failed to create typed live object {where}", duplicates=True)
     managed = _reconciled(managed, context)
-    manager = Manager(name, "Apply", "", context.subresource)
+    try:
+        return _apply(
+            live, patch, managed, Manager(name, "Apply", "", context.subresource), context, force
+        )
+    except typed.Untypable as reason:
+        # Of what is sent all has been checked, so it is what stands there.
+        what = f"failed to create typed live object {where}"
+        _typed(context.atom, live, what, duplicates=True)
+        raise internal(f"{what}: {reason}") from None
+
+
+def _apply(
+    live: Json, patch: Json, managed: Managed, manager: Manager, context: Context, force: bool
+) -> Json:
     merged = typed.merge(context.atom, live, patch)
     last = managed.get(manager)
     mine = without(typed.to_set(context.atom, patch), context.reset)
     managed[manager] = Owned(context.version, mine, last.time if last else None)
-    if last is not None and last.fields:
+    if last is not None and difference(last.fields, mine):
         merged = _pruned(merged, managed, last, context)
     compared = typed.compare(context.atom, live, merged)
     managed = _transfer(managed, manager, live, merged, compared, context, force=force)

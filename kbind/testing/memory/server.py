@@ -16,6 +16,7 @@ from kbind.testing.audit import Entry
 from kbind.testing.memory import discovery, patches, schema
 from kbind.testing.memory.access import Access
 from kbind.testing.memory.catalog import Catalog
+from kbind.testing.memory.decoding import Target
 from kbind.testing.memory.reads import Form, Reader, WatchStream, one
 from kbind.testing.memory.resources import NAMESPACE_RESOURCE, Resource
 from kbind.testing.memory.status import (
@@ -30,7 +31,7 @@ from kbind.testing.memory.status import (
 )
 from kbind.testing.memory.store import Store
 from kbind.testing.memory.upkeep import Upkeep
-from kbind.testing.memory.writes import Target, Writer
+from kbind.testing.memory.writes import Writer
 from kbind.testing.memory.yaml import load_yaml
 
 Json = dict[str, Any]
