@@ -42,7 +42,7 @@ class Operator:
         try:
             await reflector.run()
         finally:
-            await self._lane.close(grace=1.0)
+            await self._lane.close(1.0)
 
     async def _turn(self, key: Key) -> None:
         entry = self._cache.get(key)

@@ -200,7 +200,7 @@ class Syncer:
             memory.told = memory.trouble
         if report.batch.failed is None:
             memory.homeless = False
-            if report.batch.gone:
+            if report.batch.gone or report.batch.unfinished:
                 return 0.0
             if report.plan.recheck is Recheck.AT_THE_PASS:
                 return self._recheck

@@ -7,6 +7,7 @@ import base64
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,19 @@ from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
 from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
-from kbind.konnector.shared import Settings
+from kbind.konnector.shared import Settings, utc_now
 from kbind.rulebook import load
-from kbind.testing.handles import DEADLINE, Cluster, Handle, Object, key, new
+from kbind.testing.handles import DEADLINE, Cluster, Connect, Handle, Object, key, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
 
 
 class RunningKonnector:
-    """The konnector of one consumer. passes: how many it made over each instance so far."""
+    """The konnector of one consumer. passes: how many it made over each instance so far.
+
+    connect: as for ``Handle.open``, for every cluster it talks to; now: the wall clock of the
+    times that it writes.
+    """
 
     def __init__(
         self,
@@ -36,12 +41,16 @@ class RunningKonnector:
         overlays: Sequence[Path] = (),
         plugins: Sequence[object] = (),
         settings: Settings | None = None,
+        connect: Connect = connect,
+        now: Callable[[], datetime] = utc_now,
         on_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self._consumer = consumer
         self._book = load(overlays)
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
+        self._connect = connect
+        self._now = now
         self._on_report = on_report
         self.passes: Counter[tuple[str, Key]] = Counter()
         self._task: asyncio.Task[None] | None = None
@@ -54,13 +63,14 @@ class RunningKonnector:
 
     async def start(self) -> None:
         credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
-        self._client = Client(await connect(credentials), side="consumer")
+        self._client = Client(await self._connect(credentials), side="consumer")
         self.konnector = Konnector(
             self._client,
             book=self._book,
             sources=self._sources,
-            connect=connect,
+            connect=self._connect,
             settings=self._settings,
+            now=self._now,
             on_report=self._reported,
         )
         self._task = asyncio.create_task(self.konnector.run())

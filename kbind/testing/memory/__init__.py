@@ -13,6 +13,7 @@ from typing import Final
 
 from kbind.testing.audit import Entry
 from kbind.testing.memory.cluster import MemoryCluster
+from kbind.testing.memory.connecting import Connector
 from kbind.testing.memory.faults import Fault, Faults
 from kbind.testing.memory.server import failure
 
@@ -32,4 +33,4 @@ CANNOT: Final[dict[str, str]] = {
     "rbac-objects": "Roles and bindings are not served; deny() and allow() stand for them",
 }
 
-__all__ = ["CANNOT", "Entry", "Fault", "Faults", "MemoryCluster", "failure"]
+__all__ = ["CANNOT", "Connector", "Entry", "Fault", "Faults", "MemoryCluster", "failure"]
