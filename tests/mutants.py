@@ -54,7 +54,7 @@ def _breaks(table: str, rule: Any) -> Iterator[tuple[str, Any]]:
         other = words[(words.index(then["verdict"]) + 1) % len(words)]
         yield f"verdict {other}", lambda t, w=other: t.update(verdict=w)
     if then.get("steps") == []:
-        spare = sorted(TABLES[table].steps)[0]
+        spare = str(min(TABLES[table].steps))
         yield f"with {spare}", lambda t, s=spare: t["steps"].append(s)
     if "reason" in then:
         yield "no reason", lambda t: t.pop("reason")

@@ -43,9 +43,14 @@ SHUTDOWN = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A syncer that should run: another wish under the same name means another syncer."""
+    """A syncer that should run: another wish under the same name means another syncer.
+
+    generation: of the CRD. While a schema changes, a watch may go on for a moment that still
+    leaves out what the old schema did not have, so everything is listed anew.
+    """
 
     served: Served
+    generation: int
     connection: str
     provider: Client
 
@@ -262,7 +267,8 @@ class Konnector:
                 continue
             # A CRD that is going still has instances to drain.
             if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
-                wishes[key.name] = Wish(how, link.connection, link.client)
+                generation = crd["metadata"].get("generation", 1)
+                wishes[key.name] = Wish(how, generation, link.connection, link.client)
         return wishes
 
     def _syncer(self, wish: Wish) -> Syncer:

@@ -21,6 +21,15 @@ from kbind.words import Condition, Reason
 APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
 
 
+# Reasons of a schema that is not as wanted, but serves.
+_SYNCED_ALL_THE_SAME = (
+    Reason.PINNED,
+    Reason.SCHEMA_REFUSED,
+    Reason.SCHEMA_SOURCE_FAILED,
+    Reason.API_NOT_EXPORTED,
+)
+
+
 class RunningSyncer(Protocol):
     """What a binding looks at of the syncer of one of its APIs."""
 
@@ -109,7 +118,10 @@ class BindingStatuses:
             if (covering := coverage.covering(name, key.namespace)) and covering.ref == bound.ref
         )
         denied = str(trouble) if isinstance(trouble, Forbidden) else None
-        return ApiState(name, digest, conflicts, problem, problem or unsynced, denied)
+        ours = crd is not None and connection_of(crd) == bound.connection
+        if problem is not None and not (ours and problem[0] in _SYNCED_ALL_THE_SAME):
+            unsynced = problem
+        return ApiState(name, digest, conflicts, problem, unsynced, denied)
 
     def _problem(
         self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None
