@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.memory.replay.player import (
+    AGGREGATED,
     CRDS,
     JSON_PATCH,
     MERGE_PATCH,
@@ -25,10 +26,34 @@ async def definitions(player: Player, group: str) -> str:
     await send("crd established", "GET", f"{CRDS}/widgets.{group}")
     await send("group", "GET", f"/apis/{group}")
     await send("group version", "GET", f"/apis/{group}/v1")
+    await _discovery(player, group)
     await send("other version", "GET", f"/apis/{group}/v2")
     await send("no such path", "GET", "/nowhere")
     await send("no such subresource", "GET", f"{widgets}/a/scale")
     return widgets
+
+
+async def _discovery(player: Player, group: str) -> None:
+    """Of the whole only what both kinds of cluster serve is compared."""
+    whole = await player.send("", "GET", "/apis", accept=f"{AGGREGATED},application/json")
+    named = {item["metadata"]["name"]: item for item in whole["items"]}
+    for name in (group, "apiextensions.k8s.io"):
+        title = "own" if name == group else name
+        player.answers.append((f"aggregated {title}", named[name]))
+    core = await player.send("", "GET", "/api", accept=AGGREGATED)
+    item = core["items"][0]
+    resources = item["versions"][0].pop("resources")
+    player.answers.append(("aggregated core", {**core, "items": [item]}))
+    for resource in resources:
+        if resource["resource"] in ("secrets", "configmaps", "events"):
+            player.answers.append((f"aggregated {resource['resource']}", resource))
+    plain = await player.send("", "GET", "/apis")
+    groups = [entry for entry in plain["groups"] if entry["name"] == group]
+    player.answers.append(("plain groups", groups))
+    listed = await player.send("", "GET", "/api/v1")
+    for entry in listed["resources"]:
+        if entry["name"] in ("secrets", "configmaps", "events", "namespaces", "namespaces/status"):
+            player.answers.append((f"listed {entry['name']}", entry))
 
 
 async def builtins(player: Player) -> None:

@@ -16,6 +16,7 @@ Json = dict[str, Any]
 APPLY = "application/apply-patch+yaml"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -120,16 +121,22 @@ def crd(group: str, plural: str, kind: str, schema: Json, **more: Any) -> Json:
 class Player:
     """Sends the script's requests and keeps the answers.
 
+    settle: waits for what a server does by itself; watching: seconds for which watches run;
     run: a word that the server does not know yet, for the names of what the script makes.
     """
 
     def __init__(
-        self, transport: Transport, settle: Callable[[], Awaitable[None]], run: str
+        self,
+        transport: Transport,
+        settle: Callable[[], Awaitable[None]],
+        run: str,
+        watching: str = "1",
     ) -> None:
         self.transport = transport
         self.run = run
         self.group = f"{run}.example.org"
         self.settle = settle
+        self.watching = watching
         self.answers: list[tuple[str, Any]] = []
 
     async def send(
@@ -172,8 +179,8 @@ class Player:
     async def watch(
         self, title: str, path: str, *, accept: str = "application/json", **query: str
     ) -> list[Json]:
-        """The events of a watch that ends after a second."""
-        query = {"watch": "true", "timeoutSeconds": "1", **query}
+        """The events of a watch that ends by itself."""
+        query = {"watch": "true", "timeoutSeconds": self.watching, **query}
         raw = b""
         async with self.transport.stream(
             Request("GET", path, query, {"accept": accept}), silence=20
