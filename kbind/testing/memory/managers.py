@@ -59,8 +59,8 @@ class Context:
     """What both operations need to know.
 
     atom_of: the type by apiVersion, None for versions that are not known (any more);
-    reset: fields that this endpoint does not write; custom: defined by a CRD; now: the time to
-    stamp.
+    empty: an object without content; reset: fields that this endpoint does not write;
+    custom: defined by a CRD; now: the time to stamp.
     """
 
     kind: str
@@ -68,6 +68,7 @@ class Context:
     version: str
     subresource: str
     atom_of: Callable[[str], Atom | None]
+    empty: Json
     reset: FieldSet
     custom: bool
     now: str
@@ -284,7 +285,7 @@ def apply(live: Json, patch: Json, name: str, context: Context, *, force: bool) 
     metadata = patch.get("metadata") or {}
     where = f"({metadata.get('namespace', '')}/{metadata.get('name', '')}; {context.title})"
     if not managed:
-        empty = {"apiVersion": live.get("apiVersion"), "kind": live.get("kind")}
+        empty = {**context.empty, "apiVersion": live["apiVersion"], "kind": live["kind"]}
         try:
             managed = _update(empty, live, {}, _BEFORE_APPLY, context)
         except typed.Untypable:

@@ -318,8 +318,11 @@ def _body(request: Request) -> Any:
     try:
         return schema.normalized_json(request.body or b"")
     except orjson.JSONDecodeError as error:
-        if _header(request, "content-type").startswith("application/yaml"):
+        kind = _header(request, "content-type")
+        if kind.startswith("application/yaml"):
             return _yaml(request.body or b"")
+        if kind.startswith("application/vnd.kubernetes.protobuf"):
+            raise unsupported_media_type(["application/json", "application/yaml"]) from None
         raise bad_request(f"the object provided is unrecognized: {error}") from None
 
 

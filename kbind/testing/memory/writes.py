@@ -368,6 +368,7 @@ class Writer:
             version=resource.api_version,
             subresource=target.subresource,
             atom_of=lambda version: self._catalog.atom(resource, version),
+            empty=resource.empty,
             reset=resource.reset(target.subresource),
             custom=resource.custom,
             now=self.timestamp(),

@@ -170,6 +170,34 @@ async def builtins(player: Player) -> None:
         },
     }
     made = await send("lease", "POST", leases, lease)
+    other = {**lease, "metadata": {"name": "applied"}}
+    await apply("lease applied", f"{leases}/applied", other, "one")
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{player.run}-a"}}
+    await apply("namespace applied", f"/api/v1/namespaces/{player.run}-a", space, "one")
+    await send(
+        "namespace labels",
+        "PATCH",
+        f"/api/v1/namespaces/{player.run}-a",
+        {"metadata": {"labels": {"a": "b"}}},
+        MERGE_PATCH,
+    )
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "a"},
+        "message": "m",
+        "involvedObject": {"kind": "Widget", "namespace": player.run},
+    }
+    await apply("event applied", f"/api/v1/namespaces/{player.run}/events/a", event, "one")
+    held = {**config, "metadata": {"name": "held", "finalizers": ["x.io/y"]}}
+    await send("", "POST", maps, held)
+    await send("config going", "DELETE", f"{maps}/held")
+    await send(
+        "config let go", "PATCH", f"{maps}/held", {"metadata": {"finalizers": None}}, MERGE_PATCH
+    )
+    await send("", "POST", leases, {**lease, "metadata": {"name": "h", "finalizers": ["x.io/y"]}})
+    await send("lease going", "DELETE", f"{leases}/h")
+    await send("", "PATCH", f"{leases}/h", {"metadata": {"finalizers": None}}, MERGE_PATCH)
     made["spec"]["holderIdentity"] = "you"
     await send("lease put", "PUT", f"{leases}/l", made)
     await send("lease put stale", "PUT", f"{leases}/l", made)
@@ -185,7 +213,31 @@ async def builtins(player: Player) -> None:
 async def more_definitions(player: Player, group: str) -> None:
     send = player.send
     plain = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    await send("", "POST", CRDS, crd(group, "plains", "Plain", plain, status=False))
+    definition = crd(group, "plains", "Plain", plain, status=False)
+    plains_crd = f"{CRDS}/plains.{group}"
+    await player.apply("crd applied", plains_crd, definition, "one")
+    await player.settle()
+    await player.settle()
+    await player.apply("crd applied again", plains_crd, definition, "one")
+    await player.apply(
+        "crd conflict",
+        plains_crd,
+        {
+            **definition,
+            "spec": {
+                **definition["spec"],
+                "names": {
+                    **definition["spec"]["names"],
+                    "categories": ["all"],
+                    "shortNames": ["pl"],
+                },
+            },
+        },
+        "two",
+    )
+    await send(
+        "crd status by main", "PATCH", plains_crd, {"status": {"storedVersions": []}}, MERGE_PATCH
+    )
     plains = f"/apis/{group}/v1/namespaces/{player.run}/plains"
     await player.until_served(plains)
     body = {
