@@ -60,12 +60,24 @@ class TableOverlap(RuleFileError):
     """Situations that more than one rule meets."""
 
 
+class RuleUnreachable(RuleFileError):
+    """A rule that no situation can meet."""
+
+
 class RulesInvalid(KbindError):
     """All findings of a rule set at once."""
 
     def __init__(self, findings: Sequence[RuleFileError]) -> None:
         super().__init__("\n".join(str(finding) for finding in findings))
         self.findings = tuple(findings)
+
+
+class ExpressionFailed(KbindError):
+    """An expression of the rules that does not fit the object it was applied to."""
+
+    def __init__(self, message: str, *, expression: str) -> None:
+        super().__init__(message)
+        self.expression = expression
 
 
 class KubeconfigInvalid(KbindError):

@@ -48,7 +48,7 @@ MEANING: Final[dict[Step, str]] = {
     Step.RELEASE: "patch of the instance's finalizers: remove ours",
     Step.NAMESPACE: "create the copy's namespace on the provider, where it was found missing",
     Step.CREATE: "apply on the provider, on the condition that nothing is there",
-    Step.ADOPT: "apply on the provider, on the markerless object that was read (uid and version)",
+    Step.ADOPT: "apply on the provider, on the object that is taken over (uid and version)",
     Step.DELIVER: "apply on the provider, on the copy that was read (uid)",
     Step.MIRROR: "patch of the instance's status",
     Step.DELETE: "delete of the copy that was read (uid)",

@@ -23,6 +23,8 @@ class TableSpec:
     facts: names of ``kbind.facts.FACTS``, all of which the code supplies.
     verdicts: the words of ``then: {verdict: ...}``; None where the table only gives steps.
     steps: the steps that ``then: {steps: [...]}`` may name; empty where it only gives verdicts.
+    documents: the objects that facts declared by an overlay may be taken from; empty where a
+    table has none to look at.
     """
 
     name: str
@@ -30,6 +32,7 @@ class TableSpec:
     facts: tuple[str, ...]
     verdicts: type[StrEnum] | None
     steps: frozenset[Step]
+    documents: tuple[str, ...] = ()
 
 
 DUTY: Final = TableSpec(
@@ -38,6 +41,7 @@ DUTY: Final = TableSpec(
     ("life", "cover", "hold", "policy"),
     Duty,
     frozenset({Step.RELEASE}),
+    documents=("instance",),
 )
 OWNERSHIP: Final = TableSpec(
     "ownership",
@@ -45,6 +49,7 @@ OWNERSHIP: Final = TableSpec(
     ("copy", "conflictPolicy"),
     Verdict,
     frozenset(),
+    documents=("instance", "copy"),
 )
 INSTANCE: Final = TableSpec(
     "instance",
@@ -70,6 +75,7 @@ INSTANCE: Final = TableSpec(
             Step.HELD,
         }
     ),
+    documents=("instance", "copy"),
 )
 SOURCE: Final = TableSpec(
     "source",

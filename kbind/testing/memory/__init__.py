@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbind.testing.audit import Entry
 from kbind.testing.memory.cluster import MemoryCluster
+from kbind.testing.memory.connecting import Connector
 from kbind.testing.memory.faults import Fault, Faults
-from kbind.testing.memory.server import Entry, failure
+from kbind.testing.memory.server import failure
 
 CANNOT: Final[dict[str, str]] = {
     "cel": "x-kubernetes-validations are kept but never evaluated",
@@ -32,4 +34,4 @@ CANNOT: Final[dict[str, str]] = {
     "rbac-objects": "Roles and bindings are not served; deny() and allow() stand for them",
 }
 
-__all__ = ["CANNOT", "Entry", "Fault", "Faults", "MemoryCluster", "failure"]
+__all__ = ["CANNOT", "Connector", "Entry", "Fault", "Faults", "MemoryCluster", "failure"]

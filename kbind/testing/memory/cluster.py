@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kbind.cluster.transport import Reply, Request, TransportError
+from kbind.testing.audit import Entry
 from kbind.testing.memory.faults import Faults
 from kbind.testing.memory.http import HttpsFace
 from kbind.testing.memory.inprocess import Lines, MemoryTransport
 from kbind.testing.memory.reads import WatchStream
-from kbind.testing.memory.server import ApiServer, Entry
+from kbind.testing.memory.server import ApiServer
 
 Json = dict[str, Any]
 

@@ -12,6 +12,7 @@ import orjson
 
 from kbind.apis import Key
 from kbind.cluster.transport import Reply, Request
+from kbind.testing.audit import Entry
 from kbind.testing.memory import discovery, patches, schema
 from kbind.testing.memory.access import Access
 from kbind.testing.memory.catalog import Catalog
@@ -44,26 +45,6 @@ _PARTIAL = "application/json;as=PartialObjectMetadata"
 _METHODS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _LONGEST_MANAGER = 128  # bytes
 _IMMORTAL = ("default", "kube-system", "kube-public")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One request, as an audit log tells of it.
-
-    verb: get, list, watch, create, update, patch, delete, deletecollection; "" outside of
-    resources. resource: the plural; status: the HTTP status.
-    """
-
-    verb: str
-    user: str
-    agent: str
-    path: str
-    group: str
-    resource: str
-    namespace: str
-    name: str
-    subresource: str
-    status: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,82 @@
+"""Which binding covers an instance: the covering order, over what is known of all bindings.
+
+Live bindings only; ClusterBindings before Bindings, Ready or not; among peers the oldest, then
+the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from kbind.apis import Key
+from kbind.facts import ConflictPolicy
+
+
+class Ref(NamedTuple):
+    """A binding by kind and key."""
+
+    kind: str
+    key: Key
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A live binding, as far as syncing looks at it. apis: names, ``<plural>.<group>``."""
+
+    ref: Ref
+    connection: str
+    apis: tuple[str, ...]
+    policy: ConflictPolicy
+    created: str
+
+    @classmethod
+    def of(cls, kind: str, binding: Mapping[str, Any]) -> Bound | None:
+        """None for one that is being deleted."""
+        metadata = binding["metadata"]
+        if metadata.get("deletionTimestamp"):
+            return None
+        spec = binding["spec"]
+        return cls(
+            Ref(kind, Key(metadata.get("namespace", ""), metadata["name"])),
+            spec["connectionRef"]["name"],
+            tuple(api["name"] for api in spec["apis"]),
+            ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),
+            metadata["creationTimestamp"],
+        )
+
+
+class Coverage:
+    """All live bindings, by API."""
+
+    def __init__(self, bindings: Iterable[Bound] = ()) -> None:
+        self._by_api: dict[str, list[Bound]] = {}
+        # Namespaces sort after "", so that ClusterBindings come first.
+        for bound in sorted(
+            bindings, key=lambda b: (b.ref.key.namespace != "", b.created, b.ref.key.name)
+        ):
+            for api in dict.fromkeys(bound.apis):
+                self._by_api.setdefault(api, []).append(bound)
+
+    def covering(self, api: str, namespace: str) -> Bound | None:
+        """The binding that covers an instance in *namespace* ("" for a cluster-scoped API)."""
+        for bound in self._by_api.get(api, ()):
+            if bound.ref.key.namespace in ("", namespace):
+                return bound
+        return None
+
+    def listing(self, api: str) -> list[Bound]:
+        """All live bindings that list *api*, in covering order."""
+        return self._by_api.get(api, [])
+
+    def apis(self, connection: str) -> set[str]:
+        """The APIs that live bindings to *connection* list."""
+        return {
+            api
+            for api, bindings in self._by_api.items()
+            if any(bound.connection == connection for bound in bindings)
+        }

@@ -1,0 +1,311 @@
+"""The konnector: follows kbind's own objects and runs what they ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+import structlog
+
+from kbind import words
+from kbind.apis import BINDINGS, CLUSTER_BINDINGS, CONNECTIONS, CRDS, Key
+from kbind.cluster.backoff import delay
+from kbind.cluster.client import Client
+from kbind.cluster.identity import identity
+from kbind.cluster.kubeconfig import Credentials
+from kbind.cluster.reflector import Reflector
+from kbind.cluster.transport import Transport
+from kbind.cover import Bound, Ref
+from kbind.errors import ClusterError, NotServed
+from kbind.hooks import Sources
+from kbind.konnector.bindings import BindingStatuses
+from kbind.konnector.connection import ConnectionRunner
+from kbind.konnector.lane import Lane
+from kbind.konnector.passes import Report
+from kbind.konnector.shared import Settings, Shared, utc_now
+from kbind.konnector.syncer import Hooks, Syncer
+from kbind.rulebook import Rulebook
+from kbind.schema import Served, connection_of, is_established, is_managed, served
+from kbind.situation import Scope
+
+log = structlog.get_logger(__name__)
+
+# Seconds that passes in flight are given when their syncer ends: of one Connection, which may be
+# dead, while others wait for their start; or of all, at the end.
+DISENGAGE = 1.0
+SHUTDOWN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A syncer that should run: another wish under the same name means another syncer.
+
+    generation: of the CRD. While a schema changes, a watch may go on for a moment that still
+    leaves out what the old schema did not have, so everything is listed anew.
+    """
+
+    served: Served
+    generation: int
+    connection: str
+    provider: Client
+
+
+class Konnector:
+    """One agent beside one consumer cluster. ``run`` does everything; the rest is for those who
+    watch it: ``ready``, ``shared``, ``syncers``."""
+
+    def __init__(
+        self,
+        consumer: Client,
+        *,
+        book: Rulebook,
+        sources: Sources,
+        connect: Callable[[Credentials], Awaitable[Transport]],
+        settings: Settings | None = None,
+        now: Callable[[], datetime] = utc_now,
+        on_report: Callable[[Report], None] = lambda report: None,
+    ) -> None:
+        self.shared = Shared(
+            consumer, "", book, sources, connect, settings or Settings(), now, on_report
+        )
+        self.syncers: dict[str, Syncer] = {}
+        self._wishes: dict[str, Wish] = {}
+        self._runners: dict[str, tuple[ConnectionRunner, asyncio.Task[None]]] = {}
+        self._known: dict[Ref, Bound] = {}
+        self._statuses = BindingStatuses(self.shared, self.syncers)
+        self._bindings: Lane[Ref] = Lane(self._binding_turn)
+        self._syncer_work = asyncio.Event()
+        self._reflectors: list[Reflector] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether kbind's own objects have all been seen."""
+        return bool(self._reflectors) and all(r.synced.is_set() for r in self._reflectors)
+
+    async def run(self) -> None:
+        """Until cancelled; then everything is stopped in order within some seconds."""
+        self.shared.cluster = await self._identity()
+        caches = self.shared.caches
+        self._reflectors = [
+            self._follow(CONNECTIONS.path(), caches.connections, self._connection_changed),
+            self._follow(
+                CLUSTER_BINDINGS.path(),
+                caches.cluster_bindings,
+                lambda key: self._binding_changed(Ref("ClusterBinding", key)),
+            ),
+            self._follow(
+                BINDINGS.path(),
+                caches.bindings,
+                lambda key: self._binding_changed(Ref("Binding", key)),
+            ),
+            self._follow(
+                CRDS.path(), caches.crds, self._crd_changed, f"{words.MANAGED}={words.TRUE}"
+            ),
+        ]
+        tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
+        tasks.append(asyncio.create_task(self._keep_syncers()))
+        tasks.append(asyncio.create_task(self._backstop()))
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            await self._stop(tasks)
+
+    async def _identity(self) -> str:
+        attempt = 0
+        while True:
+            try:
+                return await identity(self.shared.consumer)
+            except ClusterError as error:
+                attempt += 1
+                log.warning("the consumer's identity cannot be read yet", error=str(error))
+                await asyncio.sleep(delay(attempt))
+
+    def _follow(
+        self, path: str, cache: Any, on_change: Callable[[Key], None], selector: str = ""
+    ) -> Reflector:
+        return Reflector(
+            self.shared.consumer,
+            path,
+            cache,
+            label_selector=selector,
+            on_change=on_change,
+            on_state=self._opened,
+        )
+
+    async def _stop(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(
+            self._bindings.close(SHUTDOWN),
+            *(syncer.stop(SHUTDOWN) for syncer in self.syncers.values()),
+        )
+        # Lines go last: passes in flight still used them.
+        runners = [task for _, task in self._runners.values()]
+        for task in runners:
+            task.cancel()
+        await asyncio.gather(*runners, return_exceptions=True)
+        await self._close_retired()
+
+    async def _close_retired(self) -> None:
+        while self.shared.retired:
+            await self.shared.retired.pop().close()
+
+    # --- what changes on the consumer --------------------------------------------------------
+
+    def _opened(self) -> None:
+        """Once all own objects have been seen, everything is looked at."""
+        if not self.ready:
+            if any(isinstance(r.error, NotServed) for r in self._reflectors):
+                log.warning("the core CRDs are missing: kbind crds | kubectl apply -f -")
+            return
+        for key in self.shared.caches.connections:
+            self._connection_changed(key)
+        for ref in self.shared.all_bindings():
+            self._binding_changed(ref)
+        self._syncer_work.set()
+
+    def _connection_changed(self, key: Key) -> None:
+        if not self.ready:
+            return
+        entry = self.shared.caches.connections.get(key)
+        live = entry is not None and not orjson.loads(entry.raw)["metadata"].get(
+            "deletionTimestamp"
+        )
+        running = self._runners.get(key.name)
+        if live and running is None:
+            runner = ConnectionRunner(key.name, self.shared, self._line_changed)
+            self._runners[key.name] = (runner, asyncio.create_task(runner.run()))
+        elif live and running is not None:
+            running[0].wake()
+        elif running is not None:
+            del self._runners[key.name]
+            running[1].cancel()
+        self._line_changed(key.name)
+
+    def _line_changed(self, connection: str) -> None:
+        """A Connection's line or what it delivered may have changed."""
+        self._syncer_work.set()
+        self._bindings.add_all(
+            ref
+            for ref in self.shared.all_bindings()
+            if (bound := self._known.get(ref)) is None or bound.connection == connection
+        )
+
+    def _binding_changed(self, ref: Ref) -> None:
+        self.shared.bindings_changed()
+        if not self.ready:
+            return
+        before, after = self._known.pop(ref, None), self.shared.bound(ref)
+        if after is not None:
+            self._known[ref] = after
+            self._bindings.add(ref)
+        if before == after:
+            return
+        for bound in (before, after):
+            if bound is None:
+                continue
+            runner = self._runners.get(bound.connection)
+            if runner is not None:
+                runner[0].wake()
+            for api in bound.apis:
+                if api in self.syncers:
+                    self.syncers[api].touch(bound.ref.key.namespace)
+
+    def _crd_changed(self, key: Key) -> None:
+        if not self.ready:
+            return
+        self._syncer_work.set()
+        for bound in self.shared.coverage().listing(key.name):
+            self._bindings.add(bound.ref)
+            runner = self._runners.get(bound.connection)
+            if runner is not None:
+                runner[0].wake()
+
+    async def _binding_turn(self, ref: Ref) -> float | None:
+        try:
+            return await self._statuses.turn(ref)
+        except ClusterError as error:
+            log.info("a binding's status was not written", binding=str(ref), error=str(error))
+            return delay(1)
+
+    # --- syncers -----------------------------------------------------------------------------
+
+    async def _keep_syncers(self) -> None:
+        """Starts and stops syncers as CRDs and lines come and go."""
+        while True:
+            await self._syncer_work.wait()
+            self._syncer_work.clear()
+            wishes = self._wanted()
+            ending = []
+            for name, wish in list(self._wishes.items()):
+                if wishes.get(name) != wish:
+                    del self._wishes[name]
+                    ending.append(self.syncers.pop(name).stop(DISENGAGE))
+                    log.info("syncing stopped", api=name, connection=wish.connection)
+            await asyncio.gather(*ending)
+            await self._close_retired()
+            for name, wish in wishes.items():
+                if name not in self._wishes:
+                    self._wishes[name] = wish
+                    self.syncers[name] = self._syncer(wish)
+                    self.syncers[name].start()
+                    log.info("syncing started", api=name, connection=wish.connection)
+
+    def _wanted(self) -> dict[str, Wish]:
+        wishes = {}
+        for key, entry in self.shared.caches.crds.items():
+            crd = orjson.loads(entry.raw)
+            link = self.shared.links.get(connection_of(crd) or "")
+            how = served(crd)
+            if link is None or not link.ready or how is None or not is_managed(crd):
+                continue
+            # A CRD that is going still has instances to drain.
+            if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
+                generation = crd["metadata"].get("generation", 1)
+                wishes[key.name] = Wish(how, generation, link.connection, link.client)
+        return wishes
+
+    def _syncer(self, wish: Wish) -> Syncer:
+        shared = self.shared
+        scope = Scope(
+            wish.served.api,
+            wish.connection,
+            shared.cluster,
+            shared.book.copying,
+            wish.served.status_subresource,
+            wish.served.keeps_synced,
+        )
+        return Syncer(
+            scope,
+            consumer=shared.consumer,
+            provider=wish.provider,
+            book=shared.book,
+            coverage=shared.coverage,
+            now=shared.now,
+            recheck=shared.settings.recheck,
+            hooks=Hooks(self._syncer_state, shared.on_report, self._lost),
+        )
+
+    def _syncer_state(self, api: str) -> None:
+        for bound in self.shared.coverage().listing(api):
+            # Gathered, so that a burst of conflicts is one write of the count.
+            self._bindings.add_after(bound.ref, 0.5)
+
+    def _lost(self, connection: str) -> None:
+        runner = self._runners.get(connection)
+        if runner is not None:
+            runner[0].lost()
+
+    async def _backstop(self) -> None:
+        """A pass over everything that is cached: no requests where all is well."""
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                await asyncio.sleep(words.BACKSTOP)
+                for syncer in self.syncers.values():
+                    syncer.touch()

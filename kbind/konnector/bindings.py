@@ -1,0 +1,215 @@
+"""What a binding's status says: judged from what is known here, without one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from kbind.apis import BINDINGS, CLUSTER_BINDINGS, Api, Key
+from kbind.conditions import Judgement, judged
+from kbind.cover import Bound, Ref
+from kbind.errors import ClusterError, Forbidden
+from kbind.konnector import status as statuses
+from kbind.konnector.link import Link
+from kbind.konnector.shared import Shared
+from kbind.schema import connection_of, crd_hash, is_established, objection
+from kbind.words import Condition, Reason
+
+APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
+
+
+# Reasons of a schema that is not as wanted, but serves.
+_SYNCED_ALL_THE_SAME = (
+    Reason.PINNED,
+    Reason.SCHEMA_REFUSED,
+    Reason.SCHEMA_SOURCE_FAILED,
+    Reason.API_NOT_EXPORTED,
+)
+
+
+class RunningSyncer(Protocol):
+    """What a binding looks at of the syncer of one of its APIs."""
+
+    @property
+    def conflicts(self) -> Mapping[Key, str]: ...
+    @property
+    def synced(self) -> bool: ...
+    @property
+    def trouble(self) -> ClusterError | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiState:
+    """One bound API. problem: why it is not Ready; unsynced: why nothing is synced."""
+
+    name: str
+    crd_hash: str = ""
+    conflicts: tuple[str, ...] = ()
+    problem: tuple[str, str] | None = None
+    unsynced: tuple[str, str] | None = None
+    denied: str | None = None
+
+
+class BindingStatuses:
+    """Writes the status of bindings. syncers: what runs now, by API name."""
+
+    def __init__(self, shared: Shared, syncers: Mapping[str, RunningSyncer]) -> None:
+        self._shared = shared
+        self._syncers = syncers
+
+    async def turn(self, ref: Ref) -> float | None:
+        """Judges one binding; due again after the binding interval. Raises ClusterError."""
+        cache = self._shared.caches.of(ref.kind)
+        entry = cache.get(ref.key)
+        if entry is None:
+            return None
+        binding = orjson.loads(entry.raw)
+        bound = Bound.of(ref.kind, binding)
+        if bound is None:
+            return None
+        states = [self._api(bound, api) for api in dict.fromkeys(bound.apis)]
+        judgements = self._judge(bound, states)
+        standing = binding.get("status") or {}
+        generation = binding["metadata"].get("generation", 1)
+        known = standing.get("observedGeneration") == generation
+        if known and any(j.status == "Unknown" for j in judgements):
+            # Still being found out, after a start or a reconnect: what stands is not a guess.
+            return self._shared.settings.binding_interval
+        status = {
+            **standing,
+            "observedGeneration": generation,
+            "boundAPIs": [
+                {"name": s.name, "crdHash": s.crd_hash, "conflictCount": len(s.conflicts)}
+                for s in states
+            ],
+            "conditions": judged(
+                judgements,
+                standing.get("conditions") or (),
+                generation=generation,
+                now=self._shared.timestamp(),
+            ),
+        }
+        await statuses.write(self._shared.consumer, APIS[ref.kind], cache, binding, status)
+        return self._shared.settings.binding_interval
+
+    def _api(self, bound: Bound, name: str) -> ApiState:
+        link = self._shared.links.get(bound.connection)
+        entry = self._shared.caches.crds.get(Key("", name))
+        crd = None if entry is None else orjson.loads(entry.raw)
+        digest = "" if crd is None else crd_hash(crd)
+        problem = self._problem(bound, name, link, crd)
+        syncer = self._syncers.get(name)
+        if syncer is None:
+            pending = (str(Reason.PENDING), f"{name} is not being synced yet")
+            return ApiState(name, digest, problem=problem, unsynced=problem or pending)
+        trouble = syncer.trouble
+        unsynced: tuple[str, str] | None = None
+        if trouble is not None:
+            unsynced = (_reason(trouble), f"{name}: {trouble}")
+        elif not syncer.synced:
+            unsynced = (Reason.PENDING, f"{name} is being listed")
+        coverage = self._shared.coverage()
+        conflicts = tuple(
+            text
+            for key, text in syncer.conflicts.items()
+            if (covering := coverage.covering(name, key.namespace)) and covering.ref == bound.ref
+        )
+        denied = str(trouble) if isinstance(trouble, Forbidden) else None
+        ours = crd is not None and connection_of(crd) == bound.connection
+        if problem is not None and not (ours and problem[0] in _SYNCED_ALL_THE_SAME):
+            unsynced = problem
+        return ApiState(name, digest, conflicts, problem, unsynced, denied)
+
+    def _problem(
+        self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None
+    ) -> tuple[str, str] | None:
+        """Why *name* is not as the binding wants it, or None."""
+        export = (link.exports or {}).get(name) if link is not None else None
+        if export is not None and export.scope != "Namespaced" and bound.ref.kind == "Binding":
+            text = f"{name} is cluster-scoped: a Binding cannot bind it, a ClusterBinding can"
+            return (Reason.CLUSTER_SCOPED, text)
+        delivered = link.delivered.get(name) if link is not None else None
+        if delivered is not None and delivered.reason is not None:
+            return (delivered.reason, delivered.message)
+        if crd is None or connection_of(crd) != bound.connection:
+            return (Reason.PENDING, f"the schema of {name} is on its way")
+        if is_established(crd):
+            return None
+        refused = objection(crd)
+        if refused is not None:
+            return (Reason.SCHEMA_NOT_ESTABLISHED, f"CRD {name}: {refused}")
+        return (Reason.PENDING, f"CRD {name} is not served yet")
+
+    def _judge(self, bound: Bound, states: list[ApiState]) -> list[Judgement]:
+        line = self._line_problem(bound.connection)
+        problem = line or _first([s.problem for s in states])
+        unsynced = line or _first([s.unsynced for s in states])
+        denied = self._denied(bound.connection) or next(
+            (s.denied for s in states if s.denied is not None), None
+        )
+        conflicts = [text for state in states for text in state.conflicts]
+        return [
+            _verdict(Condition.READY, problem),
+            _verdict(Condition.SYNCED, unsynced),
+            _conflicts(conflicts),
+            Judgement(Condition.PERMISSION_DENIED, "False", Reason.AS_EXPECTED)
+            if denied is None
+            else Judgement(Condition.PERMISSION_DENIED, "True", Reason.FORBIDDEN, denied),
+        ]
+
+    def _line_problem(self, connection: str) -> tuple[str, str] | None:
+        """Why the Connection cannot carry anything, or None."""
+        entry = self._shared.caches.connections.get(Key("", connection))
+        if entry is None:
+            text = f"Connection {connection} does not exist"
+            return (Reason.CONNECTION_NOT_FOUND, text)
+        link = self._shared.links.get(connection)
+        if link is not None and link.ready:
+            return None
+        ready = self._condition(connection, Condition.READY)
+        if ready is None or ready["status"] == "True":
+            return (Reason.PENDING, f"Connection {connection} is being set up")
+        text = f"Connection {connection}: {ready['reason']}: {ready['message']}"
+        return (Reason.CONNECTION_NOT_READY, text)
+
+    def _denied(self, connection: str) -> str | None:
+        denied = self._condition(connection, Condition.PERMISSION_DENIED)
+        if denied is None or denied["status"] != "True":
+            return None
+        message: str = denied["message"]
+        return message
+
+    def _condition(self, connection: str, condition: Condition) -> Mapping[str, Any] | None:
+        entry = self._shared.caches.connections.get(Key("", connection))
+        status = (orjson.loads(entry.raw).get("status") if entry is not None else None) or {}
+        return next((c for c in status.get("conditions") or () if c["type"] == condition), None)
+
+
+def _first(problems: list[tuple[str, str] | None]) -> tuple[str, str] | None:
+    """The first reason, with the messages of all; what is pending counts only where nothing
+    else does."""
+    met = [problem for problem in problems if problem is not None]
+    met = [problem for problem in met if problem[0] != Reason.PENDING] or met
+    return (met[0][0], "; ".join(message for _, message in met)) if met else None
+
+
+def _verdict(condition: Condition, problem: tuple[str, str] | None) -> Judgement:
+    if problem is None:
+        return Judgement(condition, "True", Reason.AS_EXPECTED)
+    return Judgement(condition, "Unknown" if problem[0] == Reason.PENDING else "False", *problem)
+
+
+def _conflicts(conflicts: list[str]) -> Judgement:
+    if not conflicts:
+        return Judgement(Condition.CONFLICTS, "False", Reason.AS_EXPECTED)
+    # The annotation opens with the reason.
+    reason = min(text.split(":", 1)[0] for text in conflicts)
+    text = f"{len(conflicts)} instances are refused; see their annotation core.kbind.io/conflict"
+    return Judgement(Condition.CONFLICTS, "True", reason, text)
+
+
+def _reason(error: ClusterError) -> str:
+    return Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.SYNC_FAILED

@@ -1,0 +1,233 @@
+"""One Connection: from its Secret to a line to the provider, what that offers, and the schemas.
+
+Every Connection has a task of its own, so that a slow or dead provider holds up no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+import structlog
+
+from kbind.apis import CONNECTIONS, Key
+from kbind.cluster.client import Client
+from kbind.cluster.identity import identity
+from kbind.cluster.kubeconfig import Credentials
+from kbind.conditions import Judgement, judged
+from kbind.cover import Coverage
+from kbind.errors import (
+    ClusterError,
+    Forbidden,
+    KbindError,
+    SchemaSourceError,
+    Unauthorized,
+)
+from kbind.facts import PullPolicy, Wanted
+from kbind.hooks import ExportedApi
+from kbind.konnector import status as statuses
+from kbind.konnector.delivery import Delivery
+from kbind.konnector.discovery import discover, policies
+from kbind.konnector.judging import Stop, judge
+from kbind.konnector.link import Delivered, Link, Policies
+from kbind.konnector.secret import SecretWatch
+from kbind.konnector.shared import Shared
+from kbind.words import Condition, Reason
+
+log = structlog.get_logger(__name__)
+
+SOON = 0.1  # seconds that wakes are gathered for
+
+
+class ConnectionRunner:
+    """Runs passes over one Connection: when woken, and at every discovery interval."""
+
+    def __init__(self, name: str, shared: Shared, on_change: Callable[[str], None]) -> None:
+        self.name = name
+        self._shared = shared
+        self._on_change = on_change
+        self._wake = asyncio.Event()
+        self._delivery = Delivery(shared.consumer, shared.caches.crds, shared.book)
+        self._secret: SecretWatch | None = None
+        self._lost = False
+
+    @property
+    def link(self) -> Link | None:
+        return self._shared.links.get(self.name)
+
+    def wake(self) -> None:
+        """Another pass is due; it discovers anew only when that is due as well."""
+        self._wake.set()
+
+    def lost(self) -> None:
+        """The provider does not answer as it did when it was engaged."""
+        self._lost = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    await self._pass()
+                except ClusterError as error:
+                    log.warning("a pass over a connection failed", name=self.name, error=str(error))
+                except Exception:
+                    log.exception(
+                        "a pass over a connection broke; please report it", name=self.name
+                    )
+                try:
+                    async with asyncio.timeout(self._shared.settings.discovery_interval):
+                        await self._wake.wait()
+                    await asyncio.sleep(SOON)
+                except TimeoutError:
+                    pass
+        finally:
+            if self._secret is not None:
+                self._secret.close()
+            self._give_up()
+
+    async def _pass(self) -> None:
+        entry = self._shared.caches.connections.get(Key("", self.name))
+        if entry is None:
+            return
+        connection = orjson.loads(entry.raw)
+        stop: Stop | None = None
+        try:
+            await self._engage(connection)
+        except Stop as met:
+            stop = met
+            if self.link is not None:
+                self.link.ready = False
+        self._on_change(self.name)
+        await self._write(connection, judge(stop, self.link))
+
+    async def _engage(self, connection: Mapping[str, Any]) -> None:
+        """Raises Stop where the Connection cannot be Ready."""
+        if self._secret is None:
+            reference = connection["spec"]["kubeconfigSecretRef"]
+            self._secret = SecretWatch(self._shared.consumer, reference, self.wake)
+        link = await self._line(await self._secret.credentials())
+        wanted = policies(connection)
+        now = asyncio.get_running_loop().time()
+        interval = self._shared.settings.discovery_interval
+        age = None if link.discovered_at is None else now - link.discovered_at
+        if self._lost or link.asked != wanted.source or age is None or age >= interval - SOON:
+            self._lost = False
+            link.discovered_at = None  # until it has answered, every pass asks again
+            await self._identify(link, connection)
+            await discover(link, wanted.source, self._shared.book, self._shared.sources)
+            link.discovered_at = now
+        link.ready = True
+        await self._deliver(link, wanted)
+
+    # --- the line to the provider ------------------------------------------------------------
+
+    async def _line(self, credentials: Credentials) -> Link:
+        link = self.link
+        if link is not None and link.credentials == credentials:
+            return link
+        self._give_up()
+        try:
+            transport = await self._shared.connect(credentials)
+        except KbindError as error:
+            raise Stop(Condition.SECRET_VALID, Reason.SECRET_INVALID, str(error)) from error
+        link = Link(self.name, credentials, Client(transport, side="provider"))
+        self._shared.links[self.name] = link
+        return link
+
+    def _give_up(self) -> None:
+        link = self._shared.links.pop(self.name, None)
+        if link is not None:
+            link.ready = False
+            self._shared.retired.append(link.client)
+            self._on_change(self.name)
+
+    async def _identify(self, link: Link, connection: Mapping[str, Any]) -> None:
+        try:
+            link.remote = await identity(link.client)
+        except Forbidden as error:
+            raise Stop(Condition.PERMISSION_DENIED, Reason.FORBIDDEN, str(error)) from error
+        except ClusterError as error:
+            reason = Reason.UNAUTHORIZED if isinstance(error, Unauthorized) else Reason.UNREACHABLE
+            raise Stop(Condition.CONNECTED, reason, str(error)) from error
+        if link.remote == self._shared.cluster:
+            raise Stop(
+                Condition.READY,
+                Reason.SAME_CLUSTER,
+                "the kubeconfig leads back to this very cluster; name a provider's instead",
+            )
+        status = connection.get("status") or {}
+        for side, field, seen in (
+            ("provider", "remoteClusterUID", link.remote),
+            ("consumer", "localClusterUID", self._shared.cluster),
+        ):
+            pinned = status.get(field)
+            if pinned and pinned != seen:
+                raise Stop(
+                    Condition.READY,
+                    Reason.CLUSTER_IDENTITY_CHANGED,
+                    f"the {side} cluster is {seen}, this Connection was made with {pinned}; "
+                    "create another Connection for another cluster",
+                )
+
+    async def _deliver(self, link: Link, policy: Policies) -> None:
+        exports = link.exports or {}
+        coverage = self._shared.coverage()
+        for api in sorted(coverage.apis(self.name) | exports.keys()):
+            export = exports.get(api)
+            if export is None:
+                message = f"the provider does not export {api}"
+                link.delivered[api] = Delivered(Reason.API_NOT_EXPORTED, message)
+                continue
+            wanted = _wanted(coverage, self.name, export)
+            if wanted is Wanted.EXPORTED and policy.pull is not PullPolicy.ALL:
+                link.delivered.pop(api, None)
+                link.memo.pop(api, None)
+                continue
+            try:
+                link.delivered[api] = await self._delivery.deliver(link, export, policy, wanted)
+            except (ClusterError, SchemaSourceError) as error:
+                link.delivered[api] = Delivered(Reason.SCHEMA_SOURCE_FAILED, str(error))
+            if link.delivered[api].reason == Reason.PENDING:
+                self.wake()
+
+    # --- what the Connection says of itself --------------------------------------------------
+
+    async def _write(self, connection: Mapping[str, Any], judgements: list[Judgement]) -> None:
+        standing = connection.get("status") or {}
+        status = dict(standing)
+        link = self.link
+        status.setdefault("localClusterUID", self._shared.cluster)
+        if link is not None and link.ready:
+            status.setdefault("remoteClusterUID", link.remote)
+            status["activeSchemaSource"] = link.source_name
+            status["exportedAPIs"] = [api.as_json() for api in (link.exports or {}).values()]
+        generation = connection["metadata"].get("generation", 1)
+        status["observedGeneration"] = generation
+        status["conditions"] = judged(
+            judgements,
+            standing.get("conditions") or (),
+            generation=generation,
+            now=self._shared.timestamp(),
+        )
+        await statuses.write(
+            self._shared.consumer,
+            CONNECTIONS,
+            self._shared.caches.connections,
+            connection,
+            status,
+        )
+        self._on_change(self.name)
+
+
+def _wanted(coverage: Coverage, connection: str, export: ExportedApi) -> Wanted:
+    for bound in coverage.listing(export.name):
+        # A Binding cannot bind a cluster-scoped API.
+        fits = export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
+        if fits and bound.connection == connection:
+            return Wanted.BOUND
+    return Wanted.EXPORTED

@@ -1,0 +1,134 @@
+"""One pass over one instance: observe, decide, perform. Reads in this order, top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kbind.apis import Key
+from kbind.cluster.client import Client
+from kbind.cover import Bound
+from kbind.errors import ClusterError, Forbidden, Invalid, ServerFailed
+from kbind.facts import Copy, Duty
+from kbind.observe import instance as observe
+from kbind.perform import Batch, perform
+from kbind.plan import Decision, Plan
+from kbind.rulebook import Rulebook
+from kbind.situation import Scope, Situation
+from kbind.steps import Side, Step
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of an instance between passes; lost at a restart without harm.
+
+    failures: passes that failed in a row. doubt: the provider's watch may not tell the truth
+    about the copy. gone: a deletion was answered with the proof that the copy is no more.
+    homeless: its namespace was found missing. trouble: what failed last, told: what was said
+    of it. settled: see ``kbind.perform``.
+    """
+
+    uid: str
+    failures: int = 0
+    doubt: bool = False
+    gone: bool = False
+    homeless: bool = False
+    trouble: str | None = None
+    told: str | None = None
+    settled: dict[Step, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one pass saw, decided and did. sight: the copy, where it was looked at."""
+
+    scope: Scope
+    key: Key
+    plan: Plan
+    batch: Batch
+    sight: observe.Sight | None
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """What every pass over one API needs."""
+
+    scope: Scope
+    book: Rulebook
+    clients: Mapping[Side, Client]
+
+    async def run(
+        self,
+        key: Key,
+        instance: Mapping[str, Any],
+        copy: bytes | None,
+        bound: Bound | None,
+        memory: Memory,
+        now: str,
+    ) -> Report:
+        """One pass. copy: as the provider's watch told it; bound: the covering binding."""
+        situation = Situation(self.scope, key, instance, now, homeless=memory.homeless)
+        duty = self._decide(
+            "duty", observe.duty_facts(instance, bound, self.scope.connection), situation
+        )
+        if duty.steps is not None:
+            return await self._carry_out((duty,), duty, situation, memory, None)
+
+        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory)
+        if sight.trouble is not None:
+            memory.trouble = says(sight.trouble)
+        situation = replace(situation, copy=sight.copy, owner=sight.owner)
+        ownership = self._decide(
+            "ownership", observe.ownership_facts(sight.owner, bound), situation
+        )
+        situation = replace(situation, reason=ownership.reason, trouble=untold(memory))
+        facts = {"duty": duty.verdict or "", "verdict": ownership.verdict or ""}
+        writes = self._decide("instance", facts, situation)
+        return await self._carry_out((duty, ownership, writes), writes, situation, memory, sight)
+
+    def _decide(self, table: str, facts: dict[str, str], situation: Situation) -> Decision:
+        for fact in self.book.declared(table):
+            document = {"instance": situation.instance, "copy": situation.copy}
+            facts[fact.name] = fact.word(document)
+        return self.book.decide(table, facts)
+
+    async def _look(
+        self, situation: Situation, duty: Duty, raw: bytes | None, memory: Memory
+    ) -> observe.Sight:
+        """The copy from the cache, or from the provider where a decision needs to be sure."""
+        if raw is None and memory.gone:
+            return observe.Sight(None, Copy.ABSENT)
+        # The watch shows copies with our label only. To one that was held or refused before,
+        # or that is to be let go, absence there is no proof.
+        unsure = raw is None and (duty is Duty.DRAIN or situation.held or situation.refused)
+        if memory.doubt or unsure:
+            path = self.scope.api.path(situation.key)
+            provider = self.clients[Side.PROVIDER]
+            return await observe.fresh(provider, path, self.scope.cluster, situation.uid)
+        return observe.cached(raw, self.scope.cluster, situation.uid)
+
+    async def _carry_out(
+        self,
+        decisions: tuple[Decision, ...],
+        last: Decision,
+        situation: Situation,
+        memory: Memory,
+        sight: observe.Sight | None,
+    ) -> Report:
+        plan = Plan(decisions, last.steps or (), situation.reason, last.recheck)
+        batch = await perform(plan.steps, situation, self.clients, memory.settled)
+        return Report(self.scope, situation.key, plan, batch, sight)
+
+
+def untold(memory: Memory) -> str | None:
+    """The trouble that nobody was told yet."""
+    return None if memory.trouble == memory.told else memory.trouble
+
+
+def says(error: ClusterError) -> str | None:
+    """What a user is told about a failed call; None for what the Connection reports instead
+    (no answer, credentials) or what heals by itself (conflicts, throttling)."""
+    if isinstance(error, Forbidden | Invalid | ServerFailed):
+        return str(error)
+    return None

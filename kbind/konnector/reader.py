@@ -1,0 +1,40 @@
+"""What plugins may do to a provider: read, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import orjson
+
+from kbind.cluster.client import Client
+
+PAGE = 100
+
+
+class Reader:
+    """``kbind.hooks.ProviderReader`` over a client, whose calls are limited in time already."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, accept: str | None = None
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = orjson.loads(
+            await self._client.get(path, query=query, accept=accept)
+        )
+        return found
+
+    async def items(
+        self, path: str, *, query: Mapping[str, str] | None = None, accept: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        page = dict(query or {}) | {"limit": str(PAGE)}
+        while True:
+            answer = await self.get(path, query=page, accept=accept)
+            for item in answer.get("items") or ():
+                yield item
+            token = (answer.get("metadata") or {}).get("continue")
+            if not token:
+                return
+            page["continue"] = token

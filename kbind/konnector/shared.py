@@ -1,0 +1,96 @@
+"""What all parts of one konnector share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import orjson
+
+from kbind.cluster.cache import Cache
+from kbind.cluster.client import Client
+from kbind.cluster.kubeconfig import Credentials
+from kbind.cluster.transport import Transport
+from kbind.cover import Bound, Coverage, Ref
+from kbind.hooks import Sources
+from kbind.konnector.link import Link
+from kbind.konnector.passes import Report
+from kbind.rulebook import Rulebook
+from kbind.words import PERIOD
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Seconds. recheck: until a refusal, or what else no event ends, is looked at again."""
+
+    discovery_interval: float = PERIOD
+    binding_interval: float = PERIOD
+    recheck: float = PERIOD
+
+
+@dataclass(slots=True)
+class Caches:
+    """The consumer's objects that the konnector follows from its start."""
+
+    connections: Cache = field(default_factory=Cache)
+    cluster_bindings: Cache = field(default_factory=Cache)
+    bindings: Cache = field(default_factory=Cache)
+    crds: Cache = field(default_factory=Cache)
+
+    def of(self, kind: str) -> Cache:
+        """The cache of one kind of binding."""
+        return self.cluster_bindings if kind == "ClusterBinding" else self.bindings
+
+
+@dataclass(slots=True)
+class Shared:
+    """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
+    clients of lines that were given up, to be closed once no syncer uses them."""
+
+    consumer: Client
+    cluster: str
+    book: Rulebook
+    sources: Sources
+    connect: Callable[[Credentials], Awaitable[Transport]]
+    settings: Settings
+    now: Callable[[], datetime]
+    on_report: Callable[[Report], None]
+    caches: Caches = field(default_factory=Caches)
+    links: dict[str, Link] = field(default_factory=dict)
+    retired: list[Client] = field(default_factory=list)
+    _coverage: Coverage | None = None
+
+    def timestamp(self) -> str:
+        """Now, RFC 3339 in UTC, to the second."""
+        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def coverage(self) -> Coverage:
+        """All live bindings as they are known now."""
+        if self._coverage is None:
+            self._coverage = Coverage(
+                bound
+                for kind in ("ClusterBinding", "Binding")
+                for _, entry in self.caches.of(kind).items()
+                if (bound := Bound.of(kind, orjson.loads(entry.raw))) is not None
+            )
+        return self._coverage
+
+    def bindings_changed(self) -> None:
+        """What ``coverage`` answered so far is out of date."""
+        self._coverage = None
+
+    def bound(self, ref: Ref) -> Bound | None:
+        """A live binding, or None."""
+        entry = self.caches.of(ref.kind).get(ref.key)
+        return None if entry is None else Bound.of(ref.kind, orjson.loads(entry.raw))
+
+    def all_bindings(self) -> list[Ref]:
+        """Every binding that is known, also those that are being deleted."""
+        return [
+            Ref(kind, key) for kind in ("ClusterBinding", "Binding") for key in self.caches.of(kind)
+        ]

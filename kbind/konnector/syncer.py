@@ -1,0 +1,243 @@
+"""One API through one Connection: two caches, one lane, a pass for every key that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+import structlog
+
+from kbind import words
+from kbind.apis import Key
+from kbind.cluster.backoff import delay
+from kbind.cluster.cache import Cache
+from kbind.cluster.client import Client
+from kbind.cluster.reflector import Reflector
+from kbind.cover import Bound, Coverage
+from kbind.errors import (
+    ClusterError,
+    Conflict,
+    ExpressionFailed,
+    GuardViolation,
+    NotFound,
+    NotServed,
+    Unauthorized,
+    Unreachable,
+)
+from kbind.konnector.lane import Lane
+from kbind.konnector.passes import Memory, Passes, Report, says
+from kbind.rulebook import Rulebook
+from kbind.situation import Scope
+from kbind.steps import Recheck, Side, Step
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Whom a syncer tells: state (its caches, its conflicts), every pass, a provider that no
+    longer answers as engaged."""
+
+    on_state: Callable[[str], None]
+    on_report: Callable[[Report], None]
+    on_lost: Callable[[str], None]
+
+
+class Syncer:
+    """Keeps the instances of one API and their copies in step."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        consumer: Client,
+        provider: Client,
+        book: Rulebook,
+        coverage: Callable[[], Coverage],
+        now: Callable[[], datetime],
+        recheck: float,
+        hooks: Hooks,
+    ) -> None:
+        self.scope = scope
+        self.conflicts: dict[Key, str] = {}  # what the annotation of refused instances says
+        self._coverage = coverage
+        self._now = now
+        self._recheck = recheck
+        self._hooks = hooks
+        self._passes = Passes(scope, book, {Side.CONSUMER: consumer, Side.PROVIDER: provider})
+        self._memories: dict[Key, Memory] = {}
+        self._lane: Lane[Key] = Lane(self._turn, on_idle=self._swept)
+        self._caches = {Side.CONSUMER: Cache(), Side.PROVIDER: Cache()}
+        self.instances, self._copies = self._caches[Side.CONSUMER], self._caches[Side.PROVIDER]
+        path = scope.api.path()
+        self._reflectors = (
+            Reflector(
+                consumer, path, self.instances, on_change=self._changed, on_state=self._state
+            ),
+            Reflector(
+                provider,
+                path,
+                self._copies,
+                label_selector=f"{words.CONSUMER}={scope.cluster}",
+                on_change=self._changed,
+                on_state=self._state,
+            ),
+        )
+        self._open = False
+        self._complete = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def synced(self) -> bool:
+        """Whether both sides have been listed and every instance has been looked at."""
+        return self._complete
+
+    @property
+    def trouble(self) -> ClusterError | None:
+        """Why one of the sides is not being followed."""
+        return next((r.error for r in self._reflectors if r.error is not None), None)
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
+
+    async def stop(self, grace: float) -> None:
+        """Ends the watches, lets passes in flight finish within *grace* seconds."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._lane.close(grace)
+
+    def touch(self, namespace: str = "") -> None:
+        """Another look at all instances, or at those of one namespace."""
+        if self._open:
+            keys = self.instances.keys()
+            self._lane.add_all([k for k in keys if namespace in ("", k.namespace)])
+
+    def _changed(self, key: Key) -> None:
+        if self._open:
+            self._lane.add(key)
+
+    def _state(self) -> None:
+        if not self._open and all(r.synced.is_set() for r in self._reflectors):
+            # From here on what is missing in a cache is missing on the server.
+            self._open = True
+            self.touch()
+            if not self.instances:
+                self._swept()
+        if isinstance(self.trouble, Unauthorized | Unreachable):
+            self._hooks.on_lost(self.scope.connection)
+        self._hooks.on_state(self.scope.api.name)
+
+    def _swept(self) -> None:
+        if not self._complete:
+            self._complete = True
+            self._hooks.on_state(self.scope.api.name)
+
+    async def _turn(self, key: Key) -> float | None:
+        entry = self.instances.get(key)
+        if entry is None:
+            self._memories.pop(key, None)
+            self._note_conflict(key, None)
+            return None
+        memory = self._memories.get(key)
+        if memory is None or memory.uid != entry.uid:
+            memory = Memory(entry.uid)
+        instance = orjson.loads(entry.raw)
+        copy = self._copies.get(key)
+        try:
+            report = await self._passes.run(
+                key,
+                instance,
+                None if copy is None else copy.raw,
+                self._bound(key),
+                memory,
+                self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            )
+        except GuardViolation as error:
+            log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
+            return None
+        except ExpressionFailed as error:
+            memory.failures += 1
+            self._memories[key] = memory
+            log.warning("copying is not possible", key=str(key), error=str(error))
+            return delay(memory.failures)
+        self._learn(key, report, memory)
+        again = self._next(report, memory)
+        if memory == Memory(entry.uid):
+            self._memories.pop(key, None)
+        else:
+            self._memories[key] = memory
+        self._note_conflict(key, report.batch.situation.refused)
+        self._hooks.on_report(report)
+        return again
+
+    def _bound(self, key: Key) -> Bound | None:
+        return self._coverage().covering(self.scope.api.name, key.namespace)
+
+    def _learn(self, key: Key, report: Report, memory: Memory) -> None:
+        """Servers' answers go into the caches, ahead of the watches that will repeat them."""
+        sight = report.sight
+        if sight is not None and sight.trouble is None:
+            memory.doubt = False
+            copy = sight.copy or {}
+            labels = copy.get("metadata", {}).get("labels") or {}
+            if sight.raw is not None and labels.get(words.CONSUMER) == self.scope.cluster:
+                self._copies.learn(sight.raw)
+        for side, answer in report.batch.answers:
+            self._caches[side].learn(answer)
+        if report.batch.gone:
+            memory.gone = True
+            standing = self._copies.get(key)
+            if standing is not None:
+                self._copies.forget(key, standing.uid)
+
+    def _next(self, report: Report, memory: Memory) -> float | None:
+        """When the key is due again: seconds, or None where an event will tell."""
+        if Step.TELL in report.plan.steps:
+            memory.told = memory.trouble
+        if report.batch.failed is None:
+            memory.homeless = False
+            if report.batch.gone or report.batch.unfinished:
+                return 0.0
+            if report.plan.recheck is Recheck.AT_THE_PASS:
+                return self._recheck
+            memory.failures = 0
+            memory.trouble = memory.told = None
+            return None
+        return self._after_failure(*report.batch.failed, memory)
+
+    def _after_failure(self, step: Step, error: ClusterError, memory: Memory) -> float | None:
+        memory.failures += 1
+        first = memory.failures == 1
+        match step, error:
+            case (Step.CREATE, NotFound()) if not memory.homeless:
+                memory.homeless = True
+                return 0.0
+            case (Step.CREATE | Step.ADOPT | Step.DELIVER | Step.DELETE, Conflict() | NotFound()):
+                memory.doubt = True
+                return 0.0 if first else delay(memory.failures)
+            case (_, NotFound()):
+                return None  # the instance is gone, the watch will say so
+            case (_, Unauthorized() | Unreachable() | NotServed()):
+                self._hooks.on_lost(self.scope.connection)
+        memory.trouble = says(error) or memory.trouble
+        log.info(
+            "a step failed",
+            step=str(step),
+            api=self.scope.api.name,
+            error=str(error),
+            failures=memory.failures,
+        )
+        return delay(memory.failures)
+
+    def _note_conflict(self, key: Key, refused: str | None) -> None:
+        if self.conflicts.get(key) == refused:
+            return
+        if refused is None:
+            self.conflicts.pop(key, None)
+        else:
+            self.conflicts[key] = refused
+        self._hooks.on_state(self.scope.api.name)

@@ -1,0 +1,75 @@
+"""One instance and its copy, as facts. Reads at most one object, and only where caches cannot
+tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from kbind import words
+from kbind.cover import Bound
+from kbind.errors import ClusterError, NotFound
+from kbind.facts import ConflictPolicy, Copy, Cover, DeletionPolicy, Hold, Life
+from kbind.ownership import owner
+
+
+class Reader(Protocol):
+    """The reading face of a client."""
+
+    async def get(self, path: str) -> bytes:
+        """The object's JSON. Raises ClusterError."""
+        ...
+
+
+def duty_facts(instance: Mapping[str, Any], bound: Bound | None, connection: str) -> dict[str, str]:
+    """The facts of the duty table. bound: the covering binding; connection: the schema's."""
+    metadata = instance["metadata"]
+    annotations = metadata.get("annotations") or {}
+    orphan = annotations.get(words.DELETION_POLICY) == words.ORPHAN
+    held = words.SYNCER in (metadata.get("finalizers") or ())
+    if bound is None:
+        cover = Cover.UNCOVERED
+    else:
+        cover = Cover.BOUND if bound.connection == connection else Cover.ELSEWHERE
+    return {
+        "life": Life.DELETING if metadata.get("deletionTimestamp") else Life.ALIVE,
+        "cover": cover,
+        "hold": Hold.OURS if held else Hold.NONE,
+        "policy": DeletionPolicy.ORPHAN if orphan else DeletionPolicy.DELETE,
+    }
+
+
+def ownership_facts(copy: Copy, bound: Bound | None) -> dict[str, str]:
+    """The facts of the ownership table."""
+    return {"copy": copy, "conflictPolicy": bound.policy if bound else ConflictPolicy.UNSET}
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What was seen under the copy's key. trouble: why it could not be looked at."""
+
+    copy: dict[str, Any] | None
+    owner: Copy
+    raw: bytes | None = None
+    trouble: ClusterError | None = None
+
+
+def cached(raw: bytes | None, cluster: str, uid: str) -> Sight:
+    """The copy as the provider's watch told it. It asks only for copies with our label, so that
+    absence here is a belief, which creation then has the server check."""
+    copy = None if raw is None else orjson.loads(raw)
+    return Sight(copy, owner(copy, cluster, uid), raw)
+
+
+async def fresh(provider: Reader, path: str, cluster: str, uid: str) -> Sight:
+    """The copy as the provider has it now: one read. Never raises ClusterError."""
+    try:
+        raw = await provider.get(path)
+    except NotFound:
+        return Sight(None, Copy.ABSENT)
+    except ClusterError as error:
+        return Sight(None, Copy.UNREADABLE, trouble=error)
+    return cached(raw, cluster, uid)

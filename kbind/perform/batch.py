@@ -1,0 +1,127 @@
+"""The steps of one plan, one after the other, until one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from kbind.calls import Call, Verb, call, digest
+from kbind.errors import ClusterError, Conflict, GuardViolation, Invalid
+from kbind.facts import Copy
+from kbind.perform.sending import Writer, send
+from kbind.situation import Situation
+from kbind.steps import BEST_EFFORT, Side, Step
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a batch did.
+
+    situation: as it stands after the calls that succeeded. answers: objects as servers answered
+    them. failed: the step that ended the batch, and why. gone: the copy's deletion was answered
+    with the proof that it is no more. unfinished: a write that succeeded has to be followed by
+    another one, in the next pass.
+    """
+
+    situation: Situation
+    calls: list[Call] = field(default_factory=list)
+    answers: list[tuple[Side, bytes]] = field(default_factory=list)
+    failed: tuple[Step, ClusterError] | None = None
+    gone: bool = False
+    unfinished: bool = False
+
+
+async def perform(
+    steps: Sequence[Step],
+    situation: Situation,
+    writers: Mapping[Side, Writer],
+    settled: MutableMapping[Step, bytes],
+) -> Batch:
+    """Carries out *steps*. settled: fingerprints of writes that a server answered with something
+    else than was sent; they are not repeated until either side changes."""
+    batch = Batch(situation)
+    for step in steps:
+        todo = call(step, batch.situation)
+        if todo is None:
+            settled.pop(step, None)
+            continue
+        if step in settled and settled[step] == digest(todo):
+            continue
+        guard(todo, batch.situation)
+        try:
+            answer = await send(todo, writers[todo.side])
+        except ClusterError as error:
+            if step in BEST_EFFORT:
+                if isinstance(error, Invalid):
+                    settled[step] = digest(todo)
+                continue
+            if step is Step.NAMESPACE and isinstance(error, Conflict):
+                continue  # somebody else created it
+            batch.failed = (step, error)
+            return batch
+        batch.calls.append(todo)
+        _take(batch, todo, answer)
+        if todo.unfinished:
+            batch.unfinished = True
+        else:
+            _settle(batch, step, settled)
+    return batch
+
+
+_OWN = (Copy.OURS, Copy.GOING)
+_MAY_WRITE: dict[Step, tuple[Copy, ...]] = {
+    Step.ADOPT: (Copy.MARKERLESS, Copy.ANOTHER_OBJECT),  # what Adopt, or an overlay, may take
+    Step.DELIVER: _OWN,
+    Step.MIRROR: _OWN,  # where an overlay turned the flow of the status round
+    Step.DELETE: _OWN,
+}
+
+
+def guard(todo: Call, situation: Situation) -> None:
+    """Raises GuardViolation for a call that no rule may lead to: a write on the provider before
+    our finalizer stands, or to an object that is not ours."""
+    if todo.side is not Side.PROVIDER:
+        return
+    if not situation.held:
+        raise GuardViolation(
+            f"{todo.step} of {situation.key}: our finalizer is not on the instance",
+            hint="the rule must name the step hold before it",
+        )
+    if situation.owner not in _MAY_WRITE.get(todo.step, (situation.owner,)):
+        raise GuardViolation(
+            f"{todo.step} of {situation.key}: the object on the provider is {situation.owner}"
+        )
+
+
+def _take(batch: Batch, todo: Call, answer: bytes) -> None:
+    if todo.verb is Verb.DELETE:
+        # A finished deletion is answered with a Status, one that waits with the object.
+        told = orjson.loads(answer)
+        if (told.get("apiVersion"), told.get("kind")) == ("v1", "Status"):
+            batch.gone = True
+        else:
+            batch.answers.append((todo.side, answer))
+    elif todo.answers_object:
+        batch.answers.append((todo.side, answer))
+        batch.situation = batch.situation.after(todo.side, orjson.loads(answer))
+
+
+# After which step a server may have stored something else than was sent, and which step would
+# then want to write it again.
+_REPEATS = {
+    Step.CREATE: Step.DELIVER,
+    Step.ADOPT: Step.DELIVER,
+    Step.DELIVER: Step.DELIVER,
+    Step.MIRROR: Step.MIRROR,
+    Step.UNSYNC: Step.UNSYNC,
+}
+
+
+def _settle(batch: Batch, step: Step, settled: MutableMapping[Step, bytes]) -> None:
+    if step not in _REPEATS:
+        return
+    repeat = call(_REPEATS[step], batch.situation)
+    if repeat is not None:
+        settled[repeat.step] = digest(repeat)

@@ -1,0 +1,245 @@
+"""A provider's definition and the consumer's CRD: which version is kept, what is installed, and
+what an installed CRD says about syncing. Pure; objects are JSON values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from kbind import words
+from kbind.apis import Api
+from kbind.copying import same
+from kbind.facts import Definition, Local
+
+_VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedApi:
+    """One API that a provider offers.
+
+    scope: Namespaced or Cluster. versions: the served ones. revision: any text that changes
+    whenever the definition does, so that nothing unchanged is read again.
+    """
+
+    name: str
+    group: str
+    resource: str
+    scope: str
+    versions: tuple[str, ...]
+    revision: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in ``Connection.status.exportedAPIs``."""
+        return {
+            "name": self.name,
+            "group": self.group,
+            "resource": self.resource,
+            "scope": self.scope,
+            "versions": list(self.versions),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An API's definition as a schema source gives it: a whole CRD object."""
+
+    crd: Mapping[str, Any]
+    definition: Definition
+
+
+def exported(crd: Mapping[str, Any]) -> ExportedApi:
+    """What a CRD object offers."""
+    spec, metadata = crd["spec"], crd["metadata"]
+    return ExportedApi(
+        metadata["name"],
+        spec["group"],
+        spec["names"]["plural"],
+        spec["scope"],
+        tuple(v["name"] for v in spec["versions"] if v.get("served")),
+        revision(metadata),
+    )
+
+
+def revision(metadata: Mapping[str, Any]) -> str:
+    """A CRD's revision: of this very object, at this version."""
+    return f"{metadata['uid']}/{metadata['resourceVersion']}"
+
+
+def version_order(name: str) -> tuple[int, int, int, str]:
+    """A sort key, the highest version first, by the rule of Kubernetes: GA before beta before
+    alpha, higher numbers first, anything else last and by name."""
+    match = _VERSION.match(name)
+    if match is None:
+        return (3, 0, 0, name)
+    major, stage, minor = match.groups()
+    rank = {None: 0, "beta": 1, "alpha": 2}[stage]
+    return (rank, -int(major), -int(minor or 0), name)
+
+
+def kept_version(versions: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The one version that is brought over: the storage version if it is served, else the
+    highest served one. None where nothing is served."""
+    served = [version for version in versions if version.get("served")]
+    for version in served:
+        if version.get("storage"):
+            return version
+    return min(served, key=lambda version: version_order(version["name"]), default=None)
+
+
+def consumer_crd(
+    offer: Offer, connection: str, local: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """The CRD to install for *offer*, with our markers. local: the one that stands there.
+
+    Versions that *local* has stored stay listed, unserved: a server refuses to forget them.
+    None where the provider serves no version.
+    """
+    given = offer.crd["spec"]
+    if offer.definition is Definition.ORIGINAL:
+        kept = kept_version(given["versions"])
+        if kept is None:
+            return None
+        versions = [dict(kept) | {"served": True, "storage": True}]
+    else:
+        versions = [dict(version) for version in given["versions"]]
+    listed = {version["name"] for version in versions}
+    if local is not None:
+        stored = set((local.get("status") or {}).get("storedVersions") or ()) - listed
+        versions += [
+            dict(version) | {"served": False, "storage": False}
+            for version in local["spec"]["versions"]
+            if version["name"] in stored
+        ]
+    source = offer.crd["metadata"]
+    approved = (source.get("annotations") or {}).get(words.API_APPROVED)
+    annotations = {words.CONNECTION: connection}
+    if approved is not None:
+        annotations[words.API_APPROVED] = approved
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": source["name"],
+            "labels": {words.MANAGED: words.TRUE},
+            "annotations": annotations,
+        },
+        "spec": {
+            "group": given["group"],
+            "names": dict(given["names"]),
+            "scope": given["scope"],
+            "versions": versions,
+            "conversion": {"strategy": "None"},
+        },
+    }
+
+
+def local_word(
+    local: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None, connection: str
+) -> Local:
+    """What stands on the consumer under the CRD's name. wanted: what would be installed."""
+    if local is None:
+        return Local.ABSENT
+    metadata = local["metadata"]
+    if metadata.get("deletionTimestamp"):
+        return Local.GOING
+    if not is_managed(local):
+        return Local.UNMANAGED
+    if connection_of(local) != connection:
+        return Local.ELSEWHERE
+    if wanted is None or same(local["spec"], wanted["spec"]):
+        return Local.HERE_SAME
+    return Local.HERE_DIFFERS
+
+
+def is_managed(crd: Mapping[str, Any]) -> bool:
+    """Whether it carries both of our markers."""
+    labels = crd["metadata"].get("labels") or {}
+    return labels.get(words.MANAGED) == words.TRUE and bool(connection_of(crd))
+
+
+def connection_of(crd: Mapping[str, Any]) -> str | None:
+    """The Connection that a consumer CRD came through."""
+    value: str | None = (crd["metadata"].get("annotations") or {}).get(words.CONNECTION)
+    return value
+
+
+def crd_hash(crd: Mapping[str, Any]) -> str:
+    """``boundAPIs[].crdHash``: sha256 of the canonical JSON of the spec, its first 16 digits."""
+    canonical = orjson.dumps(crd["spec"], option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(canonical).hexdigest()[:16]
+
+
+def is_established(crd: Mapping[str, Any]) -> bool:
+    """Whether the API server serves what an installed CRD defines."""
+    return _condition(crd, "Established") == "True"
+
+
+def objection(crd: Mapping[str, Any]) -> str | None:
+    """Why the API server will not serve an installed CRD, in its words; None where it does not
+    object."""
+    for name, bad in _OBJECTIONS:
+        if _condition(crd, name) == bad:
+            condition = _conditions(crd)[name]
+            return f"{condition['reason']}: {condition['message']}"
+    return None
+
+
+_OBJECTIONS = (
+    ("NamesAccepted", "False"),
+    ("KubernetesAPIApprovalPolicyConformant", "False"),
+    ("NonStructuralSchema", "True"),
+)
+
+
+def _conditions(crd: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {c["type"]: c for c in (crd.get("status") or {}).get("conditions") or ()}
+
+
+def _condition(crd: Mapping[str, Any], name: str) -> str:
+    return str(_conditions(crd).get(name, {}).get("status", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How an installed CRD is synced: its API at the version in use, and what its schema keeps."""
+
+    api: Api
+    status_subresource: bool
+    keeps_synced: bool
+
+
+def served(crd: Mapping[str, Any]) -> Served | None:
+    """How the installed *crd* is synced; None where it serves nothing."""
+    spec = crd["spec"]
+    version = kept_version(spec["versions"])
+    if version is None:
+        return None
+    api = Api(
+        spec["group"],
+        version["name"],
+        spec["names"]["plural"],
+        spec["names"]["kind"],
+        spec["scope"] == "Namespaced",
+    )
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    has_status = "status" in (version.get("subresources") or {})
+    return Served(api, has_status, _keeps_conditions(schema))
+
+
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+
+
+def _keeps_conditions(schema: Mapping[str, Any]) -> bool:
+    for name in ("status", "conditions"):
+        below = (schema.get("properties") or {}).get(name)
+        if below is None:
+            return bool(schema.get(_PRESERVE))
+        schema = below
+    return bool(schema.get("type", "array") == "array")

@@ -1,0 +1,1 @@
+"""Fixtures for rule and plugin authors; registered by the entry point ``kbind``."""
