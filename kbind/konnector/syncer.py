@@ -200,8 +200,8 @@ class Syncer:
             memory.told = memory.trouble
         if report.batch.failed is None:
             memory.homeless = False
-            if report.batch.gone:
-                return 0.0
+            if any(todo.step is Step.DELETE for todo in report.batch.calls):
+                return 0.0  # gone, or waiting for finalizers: its own answer is no event
             if report.plan.recheck is Recheck.AT_THE_PASS:
                 return self._recheck
             memory.failures = 0
