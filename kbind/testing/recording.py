@@ -30,8 +30,8 @@ METHODS: Final = {
 AS_READ: Final = "as read"
 """Stands for a resourceVersion that a write is conditional on."""
 
-_CLOCKS: Final = frozenset(
-    {"creationTimestamp", "lastTransitionTime", "firstTimestamp", "lastTimestamp"}
+_NOISE: Final = frozenset(
+    {"lastTransitionTime", "firstTimestamp", "lastTimestamp", "observedGeneration", "crdHash"}
 )
 _UID: Final = re.compile(r"\b[a-z]+-uid-\d+\b")
 
@@ -45,29 +45,31 @@ def uids(cluster: str) -> Callable[[], str]:
 class Recorder:
     """Keeps what passes did: give it to a konnector as ``on_report``.
 
-    seconds: since the story began. A pass that wrote nothing and met the same rules as the one
-    before it, over the same instance, is left out.
+    seconds: since the story began. Left out are passes that wrote nothing and have nothing to
+    tell: they met the same rules as the one before them over the same instance, or only found
+    that it had left nothing to write.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
         self._records: list[Json] = []
-        self._met: dict[tuple[str, Key], list[str]] = {}
+        self._before: dict[tuple[str, Key], Report] = {}
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
 
     def __call__(self, report: Report) -> None:
-        rules = {f"{d.table}/{d.rule}": d.why for d in report.plan.decisions}
         place = (report.scope.api.name, report.key)
-        news = self._met.get(place) != list(rules)
-        self._met[place] = list(rules)
+        before = self._before.get(place)
+        self._before[place] = report
         batch = report.batch
-        if not (news or batch.calls or batch.failed):
-            return
+        if before is not None and not batch.calls and batch.failed is None:
+            done = bool(before.batch.calls) and before.batch.failed is None
+            if done or _rules(before) == _rules(report):
+                return
         record: Json = {
             "at": round(self._seconds(), 1),
             "instance": f"{report.scope.api.kind} {report.key}",
-            "rules": rules,
+            "rules": _rules(report),
             "writes": [self.write(call) for call in batch.calls],
         }
         if batch.failed is not None:
@@ -123,15 +125,19 @@ class Recorder:
         if obj["kind"] == "Event":
             kept = {"kind": "Event"} | {part: obj[part] for part in ("type", "reason", "message")}
         kept |= {part: obj[part] for part in ("spec", "status") if part in obj}
-        shown: Json = self.named(_without_clocks(kept))
+        shown: Json = self.named(_without_noise(kept))
         return shown
 
 
+def _rules(report: Report) -> dict[str, str]:
+    return {f"{d.table}/{d.rule}": d.why for d in report.plan.decisions}
+
+
 def _body(call: Call) -> Any:
-    """What is sent, without what the path says already and without clocks."""
+    """What is sent, without what the path says already and without noise."""
     if call.verb is Verb.DELETE:
         return {"preconditions": {"uid": call.body}}
-    body = _without_clocks(call.body)
+    body = _without_noise(call.body)
     if not isinstance(body, dict):
         return body
     if body.get("kind") == "Event":
@@ -146,9 +152,9 @@ def _body(call: Call) -> Any:
     return rest | {"metadata": metadata}
 
 
-def _without_clocks(value: Any) -> Any:
+def _without_noise(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _without_clocks(item) for k, item in value.items() if k not in _CLOCKS}
+        return {k: _without_noise(item) for k, item in value.items() if k not in _NOISE}
     if isinstance(value, list):
-        return [_without_clocks(item) for item in value]
+        return [_without_noise(item) for item in value]
     return value

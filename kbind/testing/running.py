@@ -8,6 +8,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from kbind.cluster.kubeconfig import parse
 from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, utc_now
-from kbind.rulebook import load
+from kbind.rulebook import Rulebook, load
 from kbind.testing.handles import DEADLINE, Cluster, Connect, Handle, Object, key, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
@@ -46,7 +47,7 @@ class RunningKonnector:
         on_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self._consumer = consumer
-        self._book = load(overlays)
+        self._book = load(overlays) if overlays else _bundled()
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
         self._connect = connect
@@ -103,6 +104,12 @@ class RunningKonnector:
     def _reported(self, report: Report) -> None:
         self.passes[report.scope.api.kind, report.key] += 1
         self._on_report(report)
+
+
+@cache
+def _bundled() -> Rulebook:
+    """Loaded and proved once: most of what a start costs in process."""
+    return load()
 
 
 async def add_connection(

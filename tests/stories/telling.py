@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kbind.errors import NotServed
 from kbind.testing import clock
 from kbind.testing.audit import Entry
 from kbind.testing.clock import Clock
@@ -113,7 +114,7 @@ class Story:
     async def end(self, *refs: Mapping[str, Any], events: bool = False) -> None:
         """Shows *refs* as they stand on both sides. events: and what the consumer's tell."""
         for side, handle in (("consumer", self.consumer), ("provider", self.provider)):
-            found = [await handle.find(ref) for ref in refs]
+            found = [await _find(handle, ref) for ref in refs]
             if events and handle is self.consumer:
                 found += await self.events()
             self.shown[side] = [self.recorder.shown(obj) for obj in found if obj is not None]
@@ -129,6 +130,13 @@ class Story:
                     found[f"{cluster.name}: {_request(entry)}"] = None
             self._seen[cluster.name] = len(audit)
         return list(found)
+
+
+async def _find(handle: Handle, ref: Mapping[str, Any]) -> Object | None:
+    try:
+        return await handle.find(ref)
+    except NotServed:
+        return None
 
 
 def _request(entry: Entry) -> str:
