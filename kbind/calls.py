@@ -16,8 +16,8 @@ import orjson
 
 from kbind import ownership, words
 from kbind.apis import EVENTS, NAMESPACES
-from kbind.conditions import standing_synced, with_synced, without_synced
-from kbind.copying import differs, owned_fields, same
+from kbind.conditions import standing_synced, takes_conditions, with_synced, without_synced
+from kbind.copying import field_differs, owned_fields, same, without_emptied
 from kbind.rulebook import Flow
 from kbind.situation import Situation
 from kbind.steps import Side, Step
@@ -41,6 +41,7 @@ class Call:
     answers_object: whether the answer is the instance or the copy as it stands afterwards.
     standing: for writes that a server may normalise, what stood at their place before.
     sense: what tells this write from another, where the body holds a time; else None.
+    unfinished: whether another apply has to follow that brings the rest.
     """
 
     step: Step
@@ -53,6 +54,7 @@ class Call:
     answers_object: bool = True
     standing: Any = None
     sense: str | None = None
+    unfinished: bool = False
 
 
 def call(step: Step, situation: Situation) -> Call | None:
@@ -105,6 +107,8 @@ def _annotate(step: Step, situation: Situation, value: str | None) -> Call:
 
 
 def _mark(situation: Situation) -> Call | None:
+    if situation.reason is None:
+        return None
     text = _conflict_text(situation)
     return None if situation.refused == text else _annotate(Step.MARK, situation, text)
 
@@ -124,13 +128,14 @@ def _event(
     metadata = situation.instance["metadata"]
     text = f"{situation.uid}\n{reason}\n{message}\n{cause}"
     suffix = hashlib.sha256(text.encode()).hexdigest()[:16]
+    name = f"{situation.key.name[:230].rstrip('.-')}.{suffix}"
     # Events about cluster-scoped objects live in "default".
     namespace = situation.key.namespace or "default"
     api = situation.scope.api
     body = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{situation.key.name[:230]}.{suffix}", "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {
             "apiVersion": api.api_version,
             "kind": api.kind,
@@ -148,7 +153,7 @@ def _event(
         "count": 1,
     }
     path = EVENTS.collection(namespace)
-    return Call(step, Side.CONSUMER, Verb.CREATE, path, body, answers_object=False)
+    return Call(step, Side.CONSUMER, Verb.CREATE, path, body, answers_object=False, sense=name)
 
 
 def _tell(situation: Situation) -> Call | None:
@@ -158,7 +163,7 @@ def _tell(situation: Situation) -> Call | None:
 
 
 def _warn(situation: Situation) -> Call | None:
-    if situation.refused == _conflict_text(situation) or situation.reason is None:
+    if situation.reason is None or situation.refused == _conflict_text(situation):
         return None
     stranger = ((situation.copy or {}).get("metadata") or {}).get("uid", "")
     message = ownership.refusal(situation.owner)
@@ -208,9 +213,16 @@ def _fields(flow: Flow, situation: Situation) -> dict[str, Any]:
 
 
 def _apply(
-    step: Step, situation: Situation, side: Side, flow: Flow, metadata: dict[str, Any], fields: Any
+    step: Step,
+    situation: Situation,
+    side: Side,
+    flow: Flow,
+    metadata: dict[str, Any],
+    fields: dict[str, Any],
 ) -> Call:
     api = situation.scope.api
+    target = situation.object_on(side) or {}
+    now = without_emptied(fields, target, owned_fields(target, flow.manager))
     name: dict[str, Any] = {"name": situation.key.name}
     if situation.key.namespace:
         name["namespace"] = situation.key.namespace
@@ -218,15 +230,15 @@ def _apply(
         "apiVersion": api.api_version,
         "kind": api.kind,
         "metadata": name | metadata,
-        **fields,
+        **now,
     }
-    target = situation.object_on(side) or {}
     standing = {name: target.get(name) for name, _ in flow.select}
     for part, values in _string_maps(metadata):
         there = (target.get("metadata") or {}).get(part) or {}
         standing[f"metadata.{part}"] = {name: there.get(name) for name in values}
     path = api.path(situation.key)
-    return Call(step, side, Verb.APPLY, path, body, flow.manager, flow.force, standing=standing)
+    todo = Call(step, side, Verb.APPLY, path, body, flow.manager, flow.force, standing=standing)
+    return todo if same(now, fields) else replace(todo, unfinished=True)
 
 
 def _string_maps(metadata: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
@@ -248,8 +260,10 @@ def _create(situation: Situation) -> Call | None:
 
 
 def _adopt(situation: Situation) -> Call | None:
+    if situation.copy is None:
+        return None
     flow, fields = _up(situation)
-    standing = (situation.copy or {})["metadata"]
+    standing = situation.copy["metadata"]
     based_on = {"uid": standing["uid"], "resourceVersion": standing["resourceVersion"]}
     metadata = _metadata(situation) | based_on
     return _apply(Step.ADOPT, situation, Side.PROVIDER, flow, metadata, fields)
@@ -286,11 +300,10 @@ def _fields_differ(
     flow: Flow, fields: Mapping[str, Any], target: Mapping[str, Any], owned: Mapping[str, Any]
 ) -> bool:
     for name, _ in flow.select:
-        below = owned.get(f"f:{name}")
         if name not in fields:
-            if below is not None and flow.absent == "remove":
+            if flow.absent == "remove" and f"f:{name}" in owned:
                 return True
-        elif below is None or differs(fields[name], target.get(name), below):
+        elif field_differs(name, fields[name], target, owned):
             return True
     return False
 
@@ -309,8 +322,10 @@ def _metadata_differs(
 
 
 def _delete(situation: Situation) -> Call | None:
+    if situation.copy is None:
+        return None
     path = situation.scope.api.path(situation.key)
-    uid = (situation.copy or {})["metadata"]["uid"]
+    uid = situation.copy["metadata"]["uid"]
     return Call(Step.DELETE, Side.PROVIDER, Verb.DELETE, path, uid, answers_object=False)
 
 
@@ -322,10 +337,14 @@ def _status(step: Step, flow: Flow, situation: Situation) -> Call | None:
     if target is None:
         return None
     fields = _fields(flow, situation)
-    if "status" not in fields:
+    if "status" in fields:
+        wanted = fields["status"]
+    elif flow.absent == "remove":
+        wanted = None
+    else:
         # Kept where the source has none, but for the refusal that is over.
-        fields = {"status": without_synced(target.get("status"))}
-    return _set_status(step, situation, flow.target, flow.manager, fields["status"])
+        wanted = without_synced(target.get("status"))
+    return _set_status(step, situation, flow.target, flow.manager, wanted)
 
 
 def _unsync(situation: Situation) -> Call | None:
@@ -333,7 +352,7 @@ def _unsync(situation: Situation) -> Call | None:
         return None
     status = situation.instance.get("status")
     message = ownership.refusal(situation.owner)
-    if standing_synced(status, situation.reason, message):
+    if not takes_conditions(status) or standing_synced(status, situation.reason, message):
         return None
     wanted = with_synced(status, situation.reason, message, situation.now)
     todo = _set_status(Step.UNSYNC, situation, Side.CONSUMER, words.MANAGER, wanted)
@@ -350,10 +369,11 @@ def _set_status(
     scope = situation.scope
     path = scope.api.path(situation.key, "status" if scope.status_subresource else None)
     # Set whole: a merge would keep what the source has removed.
-    body = [
-        {"op": "test", "path": "/metadata/uid", "value": target["metadata"]["uid"]},
-        {"op": "add", "path": "/status", "value": status},
-    ]
+    whole = {"op": "add", "path": "/status", "value": status}
+    if status is None:
+        whole = {"op": "remove", "path": "/status"}
+    uid = {"op": "test", "path": "/metadata/uid", "value": target["metadata"]["uid"]}
+    body = [uid, whole]
     return Call(step, side, Verb.PATCH, path, body, manager, standing=standing)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Literal
 
 from kbind.words import Condition, Reason
@@ -45,7 +46,7 @@ def judged(
             "observedGeneration": generation,
             "lastTransitionTime": now
             if flipped or before is None
-            else before["lastTransitionTime"],
+            else before.get("lastTransitionTime") or now,
         }
     return list(result.values())
 
@@ -64,6 +65,13 @@ def _is_ours(condition: Any) -> bool:
 def _conditions(status: Any) -> list[Any]:
     found = status.get("conditions") if isinstance(status, dict) else None
     return found if isinstance(found, list) else []
+
+
+def takes_conditions(status: Any) -> bool:
+    """Whether a condition can be put into a status without the loss of what stands there."""
+    if not isinstance(status, dict):
+        return status is None
+    return isinstance(status.get("conditions"), (list, NoneType))
 
 
 def standing_synced(status: Any, reason: str, message: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from kbind import words
 from kbind.apis import Api, Key
 from kbind.facts import Copy
+from kbind.ownership import owner
 from kbind.rulebook import Copying
 from kbind.steps import Side
 
@@ -73,4 +74,4 @@ class Situation:
         """The situation once a call on *side* answered with the object as it stands now."""
         if side is Side.CONSUMER:
             return replace(self, instance=answer)
-        return replace(self, copy=answer)
+        return replace(self, copy=answer, owner=owner(answer, self.scope.cluster, self.uid))

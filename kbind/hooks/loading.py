@@ -32,7 +32,11 @@ def load(extra: Iterable[object] = ()) -> Sources:
                 hint=f"repair or uninstall the package behind {point.value}",
             ) from error
     for plugin in extra:
-        manager.register(plugin)
+        try:
+            manager.register(plugin)
+        except (ValueError, pluggy.PluginValidationError) as error:
+            name = manager.get_canonical_name(plugin)
+            raise PluginError(f"cannot be loaded: {error}", plugin=name) from error
     try:
         manager.check_pending()
     except pluggy.PluginValidationError as error:

@@ -29,7 +29,8 @@ class Batch:
     situation: as it stands after the calls that succeeded. answers: objects as servers answered
     them. failed: the first step that failed, and why; it ended the batch, unless it was a spec
     that the provider refused. gone: the copy's deletion was answered with the proof that it is
-    no more.
+    no more. unfinished: a write that succeeded has to be followed by another one, in the next
+    pass.
     """
 
     situation: Situation
@@ -37,6 +38,7 @@ class Batch:
     answers: list[tuple[Side, bytes]] = field(default_factory=list)
     failed: tuple[Step, ClusterError] | None = None
     gone: bool = False
+    unfinished: bool = False
 
 
 async def perform(
@@ -71,7 +73,10 @@ async def perform(
             return batch
         batch.calls.append(todo)
         _take(batch, todo, answer)
-        _settle(batch, step, settled)
+        if todo.unfinished:
+            batch.unfinished = True
+        else:
+            _settle(batch, step, settled)
     return batch
 
 
@@ -81,6 +86,7 @@ _OWN = (Copy.OURS, Copy.GOING)
 _MAY_WRITE: dict[Step, tuple[Copy, ...]] = {
     Step.ADOPT: (Copy.MARKERLESS, Copy.ANOTHER_OBJECT),  # what Adopt, or an overlay, may take
     Step.DELIVER: _OWN,
+    Step.MIRROR: _OWN,  # where an overlay turned the flow of the status round
     Step.DELETE: _OWN,
 }
 
@@ -104,7 +110,8 @@ def guard(todo: Call, situation: Situation) -> None:
 def _take(batch: Batch, todo: Call, answer: bytes) -> None:
     if todo.verb is Verb.DELETE:
         # A finished deletion is answered with a Status, one that waits with the object.
-        if orjson.loads(answer).get("kind") == "Status":
+        told = orjson.loads(answer)
+        if (told.get("apiVersion"), told.get("kind")) == ("v1", "Status"):
             batch.gone = True
         else:
             batch.answers.append((todo.side, answer))

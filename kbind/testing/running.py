@@ -7,6 +7,8 @@ import base64
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +21,19 @@ from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
 from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
-from kbind.konnector.shared import Settings
-from kbind.rulebook import load
-from kbind.testing.handles import DEADLINE, Cluster, Handle, Object, key, new
+from kbind.konnector.shared import Settings, utc_now
+from kbind.rulebook import Rulebook, load
+from kbind.testing.handles import DEADLINE, Cluster, Connect, Handle, Object, key, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
 
 
 class RunningKonnector:
-    """The konnector of one consumer. passes: how many it made over each instance so far."""
+    """The konnector of one consumer. passes: how many it made over each instance so far.
+
+    connect: as for ``Handle.open``, for every cluster it talks to; now: the wall clock of the
+    times that it writes.
+    """
 
     def __init__(
         self,
@@ -36,12 +42,16 @@ class RunningKonnector:
         overlays: Sequence[Path] = (),
         plugins: Sequence[object] = (),
         settings: Settings | None = None,
+        connect: Connect = connect,
+        now: Callable[[], datetime] = utc_now,
         on_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self._consumer = consumer
-        self._book = load(overlays)
+        self._book = load(overlays) if overlays else _bundled()
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
+        self._connect = connect
+        self._now = now
         self._on_report = on_report
         self.passes: Counter[tuple[str, Key]] = Counter()
         self._task: asyncio.Task[None] | None = None
@@ -54,13 +64,14 @@ class RunningKonnector:
 
     async def start(self) -> None:
         credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
-        self._client = Client(await connect(credentials), side="consumer")
+        self._client = Client(await self._connect(credentials), side="consumer")
         self.konnector = Konnector(
             self._client,
             book=self._book,
             sources=self._sources,
-            connect=connect,
+            connect=self._connect,
             settings=self._settings,
+            now=self._now,
             on_report=self._reported,
         )
         self._task = asyncio.create_task(self.konnector.run())
@@ -93,6 +104,12 @@ class RunningKonnector:
     def _reported(self, report: Report) -> None:
         self.passes[report.scope.api.kind, report.key] += 1
         self._on_report(report)
+
+
+@cache
+def _bundled() -> Rulebook:
+    """Loaded and proved once: most of what a start costs in process."""
+    return load()
 
 
 async def add_connection(
