@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 def loose() -> Object:
     """Widgets whose sizes and lists may be anything."""
-    definition = deepcopy(crd())
+    definition = crd()
     spec = spec_fields(definition)
     spec["size"] = {"type": "integer"}
     for word in ("x-kubernetes-list-type", "x-kubernetes-list-map-keys"):
