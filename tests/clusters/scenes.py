@@ -48,8 +48,17 @@ class Scene:
         await self.provider.until(instance, lambda seen: seen)
         return instance
 
+    async def wake(self, instance: Mapping[str, Any]) -> None:
+        """Has another pass made over an instance that is at rest."""
+        looking = asyncio.create_task(self.konnector.look_again(instance, 1))
+        await asyncio.sleep(0)
+        stamp = {"annotations": {"woken": str(self.konnector.passes.total())}}
+        await self.consumer.merge(instance, {"metadata": stamp})
+        await looking
+
     async def standing(self, instance: Mapping[str, Any]) -> tuple[Object, Object]:
-        """The instance and its copy as they stand after some more passes over it."""
+        """The instance and its copy as they stand after some more passes over it, which are
+        made by themselves while something is the matter."""
         await self.konnector.look_again(instance)
         return await self.consumer.get(instance), await self.provider.get(instance)
 

@@ -424,6 +424,7 @@ async def test_a_deleted_connection_stops_its_sync_and_nothing_else(
 ) -> None:
     await bind_widgets(world)
     await add_connection(world.consumer, world.provider.cluster)
+    await world.consumer.established(WIDGETS)
     await bind_gadgets_of_second(world)
     one = await world.consumer.create(widget("one", size=1))
     copy = await world.provider.until(one, lambda seen: seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from kbind import words
@@ -79,7 +80,7 @@ def crd(
         "name": "v1",
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": schema},
+        "schema": {"openAPIV3Schema": deepcopy(schema)},
     }
     if status:
         version["subresources"] = {"status": {}}
