@@ -49,7 +49,11 @@ RULES = (
 def run(*arguments: str, code: int = 0, deadline: float = 60.0) -> tuple[str, str]:
     """The output of ``kbind demo``, which has to end with *code*; and the same in one line."""
     done = subprocess.run(
-        [*KBIND, "demo", *arguments], capture_output=True, text=True, timeout=deadline
+        [*KBIND, "demo", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=deadline,
+        env={**os.environ, "COLUMNS": "100"},  # readline, as pytest loads it, sets another
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert done.stderr == ""
@@ -70,6 +74,12 @@ def adopting(folder: Path) -> Path:
     return folder
 
 
+def excerpt() -> list[str]:
+    """The lines of the demo that the README shows, without their times."""
+    (block,) = re.findall(r"^```\n( 7  .*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    return [re.sub(r"^ +\d+\.\d\d ", "", line) for line in block.splitlines()]
+
+
 def test_the_story_in_memory() -> None:
     begin = time.monotonic()
     shown, words = run()
@@ -83,6 +93,8 @@ def test_the_story_in_memory() -> None:
         assert rule in words
     assert "failed" not in words
     assert "\x1b" not in shown
+    for line in excerpt():
+        assert line in shown
     for side in ("consumer", "provider"):
         assert re.search(rf"{side} +\d+ requests: +\d+ writes, +\d+ reads", shown)
 

@@ -162,7 +162,7 @@ async def _stay(stage: Stage, options: Options) -> None:
         for name, what in (
             ("consumer", "get databases -A"),
             ("provider", "get databases -A"),
-            ("consumer", "get connections,bindings -A"),
+            ("consumer", "get kbind -A"),
             ("consumer", "-n team-a get database reports -o yaml"),
             ("consumer", "-n team-a delete database reports"),
         ):

@@ -48,14 +48,29 @@ class Scene:
         await self.provider.until(instance, lambda seen: seen)
         return instance
 
-    async def marker(self) -> None:
-        """Waits until a new widget has made the whole way up and down and is gone again: what
-        happened before it has been seen by then."""
-        instance = await self.synced("marker")
-        await self.provider.set_status(instance, {"phase": "Seen"})
-        await self.consumer.until(instance, lambda seen: seen.get("status"))
-        await self.consumer.delete(instance)
-        await self.consumer.gone(instance)
+    async def standing(self, instance: Mapping[str, Any]) -> tuple[Object, Object]:
+        """The instance and its copy as they stand after some more passes over it."""
+        await self.konnector.look_again(instance)
+        return await self.consumer.get(instance), await self.provider.get(instance)
+
+    async def offer(self, *definitions: Object) -> None:
+        """Further APIs of the provider, bound in the namespace; of the module's other tests,
+        none may use their names."""
+        names = [definition["metadata"]["name"] for definition in definitions]
+        for definition in definitions:
+            await self.provider.install_crd(definition)
+        for name in names:
+            await self.consumer.established(name)
+        bound = await self.consumer.create(binding(names, self.namespace, "more"))
+        await synced(self.consumer, bound)
+
+    async def conflicts(self, count: int) -> Object:
+        """The binding, once it counts so many conflicts."""
+        bound: Object = await self.consumer.until(
+            self.binding,
+            lambda seen: sum(api["conflictCount"] for api in seen["status"]["boundAPIs"]) == count,
+        )
+        return bound
 
 
 async def eventually(

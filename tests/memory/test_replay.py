@@ -40,7 +40,7 @@ async def double() -> dict[str, Any]:
     async def settle() -> None:
         await asyncio.sleep(0)
 
-    player = Player(MemoryCluster("replay").transport(), settle, "rdouble")
+    player = Player(MemoryCluster("replay").transport(), settle, "rdouble", "0.01")
     await play(player)
     return dict(normalised(player.answers, player.run))
 
@@ -67,7 +67,7 @@ async def test_the_double_answers_like_a_real_server(tmp_path: Path) -> None:
             await transport.close()
     expected = dict(normalised(player.answers, run))
     answers = await double()
-    assert list(answers) == list(expected)
+    assert set(answers) == set(expected)
     different = [title for title in expected if answers[title] != expected[title]]
     for title in different:
         print(f"--- {title}\nreal:   {_line(expected[title])}\ndouble: {_line(answers[title])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -91,8 +92,8 @@ def copy(*, owned: Object | None = None, markers: bool = True, **fields: Any) ->
 
 
 def situation(
-    made: Object | None = None,
-    there: Object | None = None,
+    made: Mapping[str, Any] | None = None,
+    there: Mapping[str, Any] | None = None,
     *,
     key: Key | None = None,
     within: Scope | None = None,
@@ -120,4 +121,4 @@ def refused(owner: Copy = Copy.MARKERLESS, **fields: Any) -> Situation:
         else words.Reason.OWNED_BY_ANOTHER
     )
     made = fields.pop("made", instance())
-    return situation(made, copy(markers=False), owner=owner, reason=reason, **fields)
+    return situation(made, copy(markers=False), **{"owner": owner, "reason": reason} | fields)

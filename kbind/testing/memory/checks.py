@@ -52,7 +52,7 @@ def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
 def same_content(obj: Json, live: Json) -> bool:
     """Are the two the same but for metadata?"""
     names = (obj.keys() | live.keys()) - {"metadata", "apiVersion"}
-    return all(typed.same(obj.get(name), live.get(name)) for name in names)
+    return all(name in obj and name in live and typed.same(obj[name], live[name]) for name in names)
 
 
 def _below_status(field: str) -> str:
@@ -60,21 +60,23 @@ def _below_status(field: str) -> str:
 
 
 def _untouched(path: str, obj: Json, live: Json) -> bool:
-    parts = path.replace("[", ".").replace("]", "").split(".")
+    """Does the same stand at *path*, or where that ends, on both sides?"""
     new: Any = obj
     old: Any = live
-    for depth, part in enumerate(parts):
+    for part in path.replace("[", ".").replace("]", "").split("."):
         if isinstance(new, dict) and isinstance(old, dict):
             if part not in new and part not in old:
-                return typed.same(new, old)
-            new, old = new.get(part), old.get(part)
+                break
+            if part not in new or part not in old:
+                return False
+            new, old = new[part], old[part]
         elif isinstance(new, list) and isinstance(old, list) and part.isdigit():
             index = int(part)
             if index >= len(new) or index >= len(old):
                 return False
             new, old = new[index], old[index]
         else:
-            return depth == len(parts) and typed.same(new, old)
+            return False
     return typed.same(new, old)
 
 

@@ -46,6 +46,9 @@ def decoded(resource: Resource, body: Any, *, keep: bool = False) -> Json:
     if metadata is not None and not isinstance(metadata, dict):
         raise bad_request("metadata must be an object")
     obj["metadata"] = schema.clean_metadata(metadata or {})
+    if resource.custom and not obj["metadata"].get("managedFields"):
+        # Only the server's own types tell an empty list, which resets, from none.
+        obj["metadata"].pop("managedFields", None)
     schema.prune(obj, resource.schema)
     schema.default(obj, resource.schema)
     if not (keep and resource.custom):

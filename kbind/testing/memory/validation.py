@@ -115,24 +115,17 @@ def _wrong_type(path: Path, kind: str, value: Any) -> Cause:
 
 
 def _check_string(schema: Schema, value: str, path: Path, found: list[Cause]) -> None:
-    most, least = schema.get("maxLength"), schema.get("minLength")
+    # Of these the server tells the first only.
+    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if most is not None and len(value) > most:
-        found.append(
-            Cause(
-                "FieldValueTooLong",
-                _text(path),
-                f"Too long: may not be more than {most} {'byte' if most == 1 else 'bytes'}",
-            )
-        )
-    if least is not None and len(value) < least:
-        found.append(
-            invalid_value(
-                _text(path), value, f"{_where(path)} should be at least {least} chars long"
-            )
-        )
-    pattern = schema.get("pattern")
-    if pattern is not None and not _matches(pattern, value):
-        found.append(invalid_value(_text(path), value, f"{_where(path)} should match '{pattern}'"))
+        complaint = f"Too long: may not be more than {most} {'byte' if most == 1 else 'bytes'}"
+        found.append(Cause("FieldValueTooLong", _text(path), complaint))
+    elif least is not None and len(value) < least:
+        complaint = f"{_where(path)} should be at least {least} chars long"
+        found.append(invalid_value(_text(path), value, complaint))
+    elif pattern is not None and not _matches(pattern, value):
+        complaint = f"{_where(path)} should match '{pattern}'"
+        found.append(invalid_value(_text(path), value, complaint))
     form = _FORMATS.get(schema.get("format", ""))
     if form is not None and not form(value):
         complaint = f"{_where(path)} must be of type {schema['format']}: {shown(value)}"

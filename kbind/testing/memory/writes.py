@@ -14,7 +14,7 @@ from kbind.testing.memory import crds, managers, objects, typed
 from kbind.testing.memory.catalog import Catalog
 from kbind.testing.memory.checks import check, same_but_times, same_content
 from kbind.testing.memory.decoding import Target, check_name, check_namespace, decoded, wipe
-from kbind.testing.memory.resources import CRD_RESOURCE, Resource
+from kbind.testing.memory.resources import CRD_RESOURCE, NAMESPACE_RESOURCE, Resource
 from kbind.testing.memory.status import (
     STALE,
     Refusal,
@@ -30,8 +30,6 @@ from kbind.testing.memory.status import (
 from kbind.testing.memory.store import Store
 
 Json = dict[str, Any]
-
-_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 # Letters of generated names; those that could form words are left out.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -98,7 +96,7 @@ class Writer:
     def _admit(self, target: Target) -> None:
         resource = target.resource
         if resource.custom:
-            crd = self._store.get(_CRDS, Key("", resource.name))
+            crd = self._store.get(CRD_RESOURCE.name, Key("", resource.name))
             if crd is not None and crd["metadata"].get("deletionTimestamp"):
                 raise forbidden(
                     resource.group,
@@ -235,7 +233,7 @@ class Writer:
             return live
         # A namespace stays until what ends namespaces has emptied it.
         held = metadata.get("finalizers") or (
-            resource.name == "namespaces" and obj["spec"].get("finalizers")
+            resource is NAMESPACE_RESOURCE and obj["spec"].get("finalizers")
         )
         if old.get("deletionTimestamp") and not held:
             # One write: watches see the object as it was, the answer shows what it would be.
@@ -298,7 +296,7 @@ class Writer:
         if dry:
             return live
         finalizers = self._finalizers(resource, live)
-        lingers = finalizers or resource.name == "namespaces"
+        lingers = finalizers or resource is NAMESPACE_RESOURCE
         if lingers:
             return self._going(target, live, finalizers)
         self._store.delete(resource.name, target.key)
@@ -329,12 +327,12 @@ class Writer:
         metadata["deletionTimestamp"] = self.timestamp()
         if finalizers:
             metadata["finalizers"] = finalizers
-        if (resource.name not in ("namespaces",) and "." not in resource.name) or resource.custom:
+        if resource not in (NAMESPACE_RESOURCE, CRD_RESOURCE):
             metadata["deletionGracePeriodSeconds"] = 0
         if resource.custom:
             metadata["generation"] = metadata.get("generation", 0) + 1
         obj = {**live, "metadata": metadata}
-        if resource.name == "namespaces":
+        if resource is NAMESPACE_RESOURCE:
             obj["status"] = {**(live.get("status") or {}), "phase": "Terminating"}
         if resource is CRD_RESOURCE:
             obj = crds.terminating(
@@ -370,6 +368,8 @@ class Writer:
             version=resource.api_version,
             subresource=target.subresource,
             atom_of=lambda version: self._catalog.atom(resource, version),
+            empty=resource.empty,
             reset=resource.reset(target.subresource),
+            custom=resource.custom,
             now=self.timestamp(),
         )
