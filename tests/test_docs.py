@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
-import types
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -170,7 +168,7 @@ def test_the_demo_has_as_many_outcomes_as_is_said() -> None:
     assert f"{promised(chapters())} outcomes" in ARCHITECTURE
 
 
-# --- manifests and plugins -----------------------------------------------------------------
+# --- manifests -----------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -194,18 +192,6 @@ async def test_manifests_are_accepted() -> None:
             made = [await world.consumer.create(obj) for obj in documents(block.text, block.page)]
             for obj in made:
                 await world.consumer.delete(obj)
-
-
-async def test_the_plugin_of_the_page_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin, test = (b.text for b in blocks(ROOT / "docs" / "plugins.md") if b.language == "python")
-    module = types.ModuleType("listed")
-    exec(compile(plugin, "docs/plugins.md", "exec"), module.__dict__)
-    monkeypatch.setitem(sys.modules, "listed", module)
-    names: dict[str, object] = {}
-    exec(compile(test, "docs/plugins.md", "exec"), names)
-    (run,) = (value for name, value in names.items() if name.startswith("test_"))
-    assert callable(run)
-    await run()
 
 
 # --- figures -------------------------------------------------------------------------------

@@ -212,7 +212,10 @@ class Syncer:
             memory.failures = 0
             memory.trouble = memory.told = None
             return None
-        return self._after_failure(*report.batch.failed, memory)
+        again = self._after_failure(*report.batch.failed, memory)
+        if again is not None and report.batch.calls:
+            return min(again, delay(1))  # what was written before the failure: as above
+        return again
 
     def _after_failure(self, step: Step, error: ClusterError, memory: Memory) -> float | None:
         memory.failures += 1
