@@ -14,17 +14,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kbind.testing.binaries import find_or_build
 from kbind.testing.errors import ControlPlaneError
 from kbind.testing.processes import Server
 from kbind.testing.real import RealCluster
 
 NAMESPACES = "/api/v1/namespaces"
-
-
-@pytest.fixture(scope="module")
-def binaries() -> Path:
-    return find_or_build()
 
 
 async def request(

@@ -23,8 +23,6 @@ from kbind.cluster.kubeconfig import parse
 from kbind.demo.operator import DATABASES
 from kbind.demo.story import chapters, database_crd, promised
 from kbind.manifests import documents
-from kbind.testing.binaries import find_or_build
-from kbind.testing.errors import ControlPlaneError
 from tests.manifests import ROOT
 
 KBIND = [sys.executable, "-W", "error", "-c", "from kbind.cli import main; main()"]
@@ -159,13 +157,8 @@ async def test_kept_clusters_answer_until_sigterm() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.usefixtures("binaries")
 def test_the_story_on_real_servers() -> None:
-    try:
-        find_or_build()
-    except ControlPlaneError as error:
-        if os.environ.get("KBIND_REQUIRE_REAL"):
-            raise
-        pytest.skip(f"no real control plane here: {error}")
     _, words = run("--real", "--deadline", "30s", deadline=110)
     assert f"{len(OUTCOMES)} of {len(OUTCOMES)} outcomes came" in words
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
@@ -14,8 +13,6 @@ import pytest_asyncio
 
 from kbind.errors import KbindError, NotFound, NotServed
 from kbind.konnector.shared import Settings
-from kbind.testing.binaries import find_or_build
-from kbind.testing.errors import ControlPlaneError
 from kbind.testing.handles import Cluster, Handle
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.real import RealCluster
@@ -47,23 +44,12 @@ def kind(request: pytest.FixtureRequest) -> str:
     return value
 
 
-@pytest.fixture(scope="session")
-def binaries(kind: str) -> Path | None:
-    if kind != "real":
-        return None
-    try:
-        return find_or_build()
-    except ControlPlaneError as error:
-        if os.environ.get("KBIND_REQUIRE_REAL"):
-            raise
-        pytest.skip(f"no real control plane here: {error}")
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def clusters(
-    kind: str, binaries: Path | None, tmp_path_factory: pytest.TempPathFactory
+    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
     """Started once, cleaned after every test."""
+    binaries: Path | None = request.getfixturevalue("binaries") if kind == "real" else None
     async with AsyncExitStack() as stack:
         started: Sequence[Cluster]
         if binaries is None:

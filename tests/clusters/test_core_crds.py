@@ -19,6 +19,7 @@ import pytest_asyncio
 from ruamel.yaml import YAML
 
 from kbind import words
+from kbind.testing.real import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
@@ -88,12 +89,10 @@ def established(crd: Object) -> bool:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+async def server(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """A cluster with the core CRDs installed."""
-    binaries = pytest.importorskip("kbind.testing.binaries").find_or_build()
-    real = pytest.importorskip("kbind.testing.real").RealCluster
     directory = tmp_path_factory.mktemp("core-crds")
-    cluster = await real.start(
+    cluster = await RealCluster.start(
         "provider", binaries=binaries, directory=directory, controllers=False, audit=False
     )
     server = Server(cluster.server, cluster.ca_pem, cluster.token)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kbind.cluster.transport import Request
+from kbind.manifests import documents as read
 from kbind.testing.memory import MemoryCluster
-from kbind.testing.memory.yaml import load_yaml_all
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 def documents(folder: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for file in sorted((SHARED / folder).glob("*.yaml")) if SHARED.is_dir() else ():
-        found += [document for document in load_yaml_all(file.read_text()) if document]
+        found += read(file.read_text(), file.name)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,22 +13,17 @@ from typing import Any
 import pytest
 
 from kbind.testing.memory import MemoryCluster
+from kbind.testing.real import RealCluster
 from tests.memory.over_http import HttpTransport
 from tests.memory.replay import Player, normalised, play
 
 
 @asynccontextmanager
-async def real_kubeconfig(directory: Path) -> AsyncIterator[dict[str, Any]]:
-    """A kubeconfig of a real cluster: a running one that the environment names, else a new one."""
-    if given := os.environ.get("KBIND_REPLAY_KUBECONFIG"):
-        yield json.loads(await asyncio.to_thread(Path(given).read_text))
-        return
-    binaries = pytest.importorskip("kbind.testing.binaries", reason="no real control plane here")
-    real = pytest.importorskip("kbind.testing.real", reason="no real control plane here")
-    folder = await asyncio.to_thread(binaries.find_or_build)
-    cluster = await real.RealCluster.start("replay", binaries=folder, directory=directory)
+async def real_kubeconfig(binaries: Path, directory: Path) -> AsyncIterator[dict[str, Any]]:
+    """A kubeconfig of a real cluster that lives as long."""
+    cluster = await RealCluster.start("replay", binaries=binaries, directory=directory)
     try:
-        yield cluster.kubeconfig
+        yield cluster.kubeconfig()
     finally:
         await cluster.stop()
 
@@ -53,12 +47,13 @@ async def test_the_script_runs_on_the_double() -> None:
 
 
 @pytest.mark.real
-async def test_the_double_answers_like_a_real_server(tmp_path: Path) -> None:
+@pytest.mark.timeout(300)  # the controller that ends namespaces takes its time
+async def test_the_double_answers_like_a_real_server(binaries: Path, tmp_path: Path) -> None:
     async def settle() -> None:
         await asyncio.sleep(0.3)
 
     run = f"r{uuid.uuid4().hex[:8]}"
-    async with real_kubeconfig(tmp_path) as kubeconfig:
+    async with real_kubeconfig(binaries, tmp_path) as kubeconfig:
         transport = HttpTransport(kubeconfig)
         try:
             player = Player(transport, settle, run)

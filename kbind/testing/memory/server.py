@@ -12,6 +12,8 @@ import orjson
 
 from kbind.apis import Key
 from kbind.cluster.transport import Reply, Request
+from kbind.errors import KbindError
+from kbind.manifests import documents
 from kbind.testing.audit import Entry
 from kbind.testing.memory import discovery, patches, schema
 from kbind.testing.memory.access import Access
@@ -32,7 +34,6 @@ from kbind.testing.memory.status import (
 from kbind.testing.memory.store import Store
 from kbind.testing.memory.upkeep import Upkeep
 from kbind.testing.memory.writes import Writer
-from kbind.testing.memory.yaml import load_yaml
 
 Json = dict[str, Any]
 
@@ -313,8 +314,8 @@ def _yaml(body: bytes) -> Any:
         return schema.normalized_json(body)
     except orjson.JSONDecodeError:
         try:
-            parsed = load_yaml(body.decode())
-        except ValueError as error:
+            parsed = next(documents(body.decode(), "body"), None)
+        except (KbindError, UnicodeDecodeError) as error:
             raise bad_request(f"error decoding YAML: {error}") from None
     if not isinstance(parsed, dict):
         raise bad_request("error decoding YAML: not an object")
