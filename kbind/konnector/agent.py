@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -79,6 +80,7 @@ class Konnector:
         self._known: dict[Ref, Bound] = {}
         self._statuses = BindingStatuses(self.shared, self.syncers)
         self._bindings: Lane[Ref] = Lane(self._binding_turn)
+        self._unwritten: Counter[Ref] = Counter()  # failures in a row
         self._syncer_work = asyncio.Event()
         self._reflectors: list[Reflector] = []
 
@@ -229,10 +231,13 @@ class Konnector:
 
     async def _binding_turn(self, ref: Ref) -> float | None:
         try:
-            return await self._statuses.turn(ref)
+            again = await self._statuses.turn(ref)
         except ClusterError as error:
+            self._unwritten[ref] += 1
             log.info("a binding's status was not written", binding=str(ref), error=str(error))
-            return delay(1)
+            return delay(self._unwritten[ref], cap=words.PERIOD)
+        self._unwritten.pop(ref, None)
+        return again
 
     # --- syncers -----------------------------------------------------------------------------
 
