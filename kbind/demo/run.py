@@ -93,11 +93,9 @@ async def _tell(stage: Stage, deadline: float) -> int:
     broken: Broken | None = None
     for number, chapter in enumerate(story, start=1):
         stage.screen.chapter(number, chapter.title, chapter.about)
-        try:
-            async for _ in _follow(stage, chapter, deadline):
-                kept += 1
-        except Broken as error:
-            broken = error
+        came, broken = await _follow(stage, chapter, deadline)
+        kept += came
+        if broken is not None:
             break
     _sum_up(stage, kept, promised(story))
     if broken is None:
@@ -110,11 +108,12 @@ async def _tell(stage: Stage, deadline: float) -> int:
     return 1
 
 
-async def _follow(stage: Stage, chapter: Chapter, deadline: float) -> AsyncIterator[None]:
-    """Does what a chapter does, and yields once for each promise kept. Raises Broken."""
+async def _follow(stage: Stage, chapter: Chapter, deadline: float) -> tuple[int, Broken | None]:
+    """Does what a chapter does; answers how many of its promises were kept, and the first that
+    was not."""
     await chapter.acts(stage)
-    broken: Broken | None = None
     kept = 0
+    broken: Broken | None = None
     for promise in chapter.promises:
         try:
             await stage.keep(promise, deadline)
@@ -124,12 +123,11 @@ async def _follow(stage: Stage, chapter: Chapter, deadline: float) -> AsyncItera
         kept += 1
     await stage.quiet()
     stage.screen.line()
-    for promise in chapter.promises[:kept]:
-        stage.screen.outcome(True, promise.side, promise.text)
-        yield
-    if broken is not None:
-        stage.screen.outcome(False, broken.promise.side, broken.promise.text)
-        raise broken
+    for promise in chapter.promises[: kept + (broken is not None)]:
+        stage.screen.outcome(
+            broken is None or promise is not broken.promise, promise.side, promise.text
+        )
+    return kept, broken
 
 
 def _sum_up(stage: Stage, kept: int, total: int) -> None:

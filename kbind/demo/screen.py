@@ -71,20 +71,21 @@ class Screen:
         """
         self.stirred = self.elapsed
         self.line(f"{self._dim(self._time() + '  ' + 'konnector'.ljust(9))}  {subject}")
-        shown: list[tuple[str, str]] = []
-        known: list[str] = []
+        rows: list[tuple[str, str]] = []
         for decision in decisions:
             name = f"{decision.table}/{decision.rule}"
-            if name in self._told and decision is not decisions[-1]:
-                known.append(name)
-            else:
-                shown.append((name, decision.why))
+            known = name in self._told and decision is not decisions[-1]
             self._told.add(name)
-        if known:
-            self.line(BELOW + _rule(", ".join(known)))
-        width = max(len(name) for name, _ in shown)
-        for name, why in shown:
-            self._hang(BELOW + _rule(name.ljust(width)) + "  ", why)
+            if known and rows and not rows[-1][1]:
+                rows[-1] = (f"{rows[-1][0]}, {name}", "")
+            else:
+                rows.append((name, "" if known else decision.why))
+        width = max(len(name) for name, why in rows if why)
+        for name, why in rows:
+            if why:
+                self._hang(BELOW + _rule(name.ljust(width)) + "  ", why)
+            else:
+                self.line(BELOW + _rule(name))
         for side, step in steps:
             self._hang(
                 f"{BELOW}  {click.style(f'{step:<9}', bold=True)}  {_side(side)}", MEANING[step]

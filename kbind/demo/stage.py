@@ -107,7 +107,7 @@ class Stage:
         while True:
             try:
                 seen = await promise.look(handle)
-                with contextlib.suppress(KeyError, TypeError, IndexError):
+                with contextlib.suppress(KeyError, TypeError, ValueError):
                     if promise.met(seen):
                         return
             except KbindError as error:

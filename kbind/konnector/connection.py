@@ -30,7 +30,7 @@ from kbind.hooks import ExportedApi
 from kbind.konnector import status as statuses
 from kbind.konnector.delivery import Delivery
 from kbind.konnector.discovery import discover, policies
-from kbind.konnector.judging import Stop, judge
+from kbind.konnector.judging import Stop, judge, note
 from kbind.konnector.link import Delivered, Link, Policies
 from kbind.konnector.secret import SecretWatch
 from kbind.konnector.shared import Shared
@@ -95,23 +95,23 @@ class ConnectionRunner:
         if entry is None:
             return
         connection = orjson.loads(entry.raw)
-        stop: Stop | None = None
+        wanted = policies(connection)
         try:
-            await self._engage(connection)
-        except Stop as met:
-            stop = met
+            link = await self._engage(connection, wanted)
+            judgements = judge(None, note(link, wanted))
+        except Stop as stop:
+            judgements = judge(stop)
             if self.link is not None:
                 self.link.ready = False
         self._on_change(self.name)
-        await self._write(connection, judge(stop, self.link))
+        await self._write(connection, judgements)
 
-    async def _engage(self, connection: Mapping[str, Any]) -> None:
+    async def _engage(self, connection: Mapping[str, Any], wanted: Policies) -> Link:
         """Raises Stop where the Connection cannot be Ready."""
         if self._secret is None:
             reference = connection["spec"]["kubeconfigSecretRef"]
             self._secret = SecretWatch(self._shared.consumer, reference, self.wake)
         link = await self._line(await self._secret.credentials())
-        wanted = policies(connection)
         now = asyncio.get_running_loop().time()
         interval = self._shared.settings.discovery_interval
         age = None if link.discovered_at is None else now - link.discovered_at
@@ -123,6 +123,7 @@ class ConnectionRunner:
             link.discovered_at = now
         link.ready = True
         await self._deliver(link, wanted)
+        return link
 
     # --- the line to the provider ------------------------------------------------------------
 

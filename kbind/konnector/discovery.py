@@ -31,6 +31,7 @@ def policies(connection: Mapping[str, Any]) -> Policies:
         schema.get("source", str(Asked.AUTO)),
         PullPolicy(schema.get("pullPolicy", PullPolicy.BOUND)),
         UpdatePolicy(schema.get("updatePolicy", UpdatePolicy.ALWAYS)),
+        bool(connection["spec"].get("autoBind", False)),
     )
 
 

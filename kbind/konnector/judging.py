@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kbind.conditions import Judgement, Status
 from kbind.facts import Asked
-from kbind.konnector.link import Link
+from kbind.konnector.link import Link, Policies
 from kbind.words import Condition, Reason
 
 
@@ -26,9 +26,9 @@ _ORDER = (
 )
 
 
-def judge(stop: Stop | None, link: Link | None) -> list[Judgement]:
+def judge(stop: Stop | None, note: str = "") -> list[Judgement]:
     """The conditions of a Connection. Those before the one that stopped the pass are well,
-    those behind it unknown; Ready repeats why."""
+    those behind it unknown; Ready repeats why. note: what is said beside Ready=True."""
     met = len(_ORDER) if stop is None else _ORDER.index(stop.condition)
     judgements = []
     for place, condition in enumerate(_ORDER[:-1]):
@@ -43,14 +43,15 @@ def judge(stop: Stop | None, link: Link | None) -> list[Judgement]:
     if stop is not None:
         ready = Judgement(Condition.READY, "False", stop.reason, stop.message)
     else:
-        note = "" if link is None else _source_note(link)
         ready = Judgement(Condition.READY, "True", Reason.AS_EXPECTED, note)
     return [*judgements, ready]
 
 
-def _source_note(link: Link) -> str:
-    if link.note:
-        return link.note
-    if link.asked == Asked.AUTO:
-        return f"schema source Auto uses {link.source_name}"
-    return ""
+def note(link: Link, policies: Policies) -> str:
+    """What a user of a Ready Connection should know all the same."""
+    notes = [link.note]
+    if policies.source == Asked.AUTO:
+        notes.append(f"schema source Auto uses {link.source_name}")
+    if policies.auto_bind:
+        notes.append("autoBind is not acted on by this version")
+    return "; ".join(text for text in notes if text)

@@ -29,8 +29,7 @@ class Batch:
     situation: as it stands after the calls that succeeded. answers: objects as servers answered
     them. failed: the first step that failed, and why; it ended the batch, unless it was a spec
     that the provider refused. gone: the copy's deletion was answered with the proof that it is
-    no more. unfinished: a write that succeeded has to be followed by another one, in the next
-    pass.
+    no more.
     """
 
     situation: Situation
@@ -38,7 +37,6 @@ class Batch:
     answers: list[tuple[Side, bytes]] = field(default_factory=list)
     failed: tuple[Step, ClusterError] | None = None
     gone: bool = False
-    unfinished: bool = False
 
 
 async def perform(
@@ -73,9 +71,7 @@ async def perform(
             return batch
         batch.calls.append(todo)
         _take(batch, todo, answer)
-        if todo.unfinished:
-            batch.unfinished = True
-        else:
+        if not todo.unfinished:
             _settle(batch, step, settled)
     return batch
 

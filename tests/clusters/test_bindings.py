@@ -379,8 +379,11 @@ async def test_once_keeps_the_first_schema(world: World, konnector: RunningKonne
     await synced(world.consumer, BOUND)
     before = await world.consumer.get(crd_ref())
     await world.provider.merge(crd_ref(), {"spec": with_field(crd())["spec"]})
-    seen = await reason(world.consumer, BOUND, "Ready", "Pinned")
+    seen = await world.consumer.until(
+        BOUND, lambda seen: (find_condition(seen, "Ready") or {}).get("reason") == "Pinned"
+    )
     assert "updatePolicy Once" in message(seen, "Ready")
+    assert condition(seen, "Ready")  # that is what was asked for
     assert condition(seen, "Synced")
     assert (await world.consumer.get(crd_ref()))["spec"] == before["spec"]
     one = await world.consumer.create(widget("one", size=1))

@@ -92,6 +92,11 @@ async def drift(story: Story) -> None:
         await story.wait(60)
     wanted = {"size": 4, "color": "red", "labels": {"b": "y"}, "note": "mine"}
     assert (await story.provider.get(one))["spec"] == wanted
+    with story.chapter("The user removes the last label, and leaves the map empty."):
+        await story.consumer.merge(one, {"spec": {"labels": {"b": None}}})
+        await story.wait(60)
+    wanted["labels"] = {}
+    assert (await story.provider.get(one))["spec"] == wanted
     with story.chapter("Somebody on the provider sets another size and removes the note."):
         await story.provider.merge(one, {"spec": {"size": 9, "note": None}})
         await story.wait(60)
