@@ -189,6 +189,11 @@ class Syncer:
                 self._copies.learn(sight.raw)
         for side, answer in report.batch.answers:
             self._caches[side].learn(answer)
+        instance = report.batch.situation.instance["metadata"]
+        released = Step.RELEASE in report.plan.steps and not instance.get("finalizers")
+        if released and instance.get("deletionTimestamp"):
+            # It went with its last finalizer, and the answer still bears the version of before.
+            self.instances.forget(key, instance["uid"])
         if report.batch.gone:
             memory.gone = True
             standing = self._copies.get(key)

@@ -47,7 +47,7 @@ async def strict(world: World, konnector: RunningKonnector) -> AsyncIterator[Sce
     tight = crd()
     spec_fields(tight)["size"]["maximum"] = 10
     await world.provider.merge(crd_ref(), {"spec": tight["spec"]})
-    await reason(world.consumer, bound, "Ready", "Pinned")
+    await reason(world.consumer, bound, "Ready", "Pinned", "True")
     yield Scene(world, konnector, "team-a")
 
 
