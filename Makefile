@@ -16,7 +16,7 @@ PACKAGES := $(VENV)/.packages
 EDITABLE := $(VENV)/.editable
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint golden control-plane lock clean
+.PHONY: help setup demo test quick lint golden bench mutants control-plane lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
@@ -53,8 +53,14 @@ lint: setup ## Check format, style, types, imports and the bundled rules
 golden: setup ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/pytest -m "not real" -k golden --snapshot-update $(PYTEST_ARGS)
 
+bench: setup control-plane ## Measure what syncing costs, beside a bare client
+	$(BIN)/python -m tests.bench.sync
+
 control-plane: setup ## Build etcd and kube-apiserver into the cache, minutes the first time
 	$(BIN)/python -m kbind.testing.binaries
+
+mutants: setup ## Break every bundled rule and count which breaks the tests catch
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 lock: ## Pin what pyproject.toml asks for; LOCK_ARGS=--upgrade looks for newer packages
 	$(PYTHON) -m venv $(LOCK)

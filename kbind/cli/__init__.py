@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from kbind import __version__
+from kbind.cli.crds import crds
+from kbind.cli.demo import demo
 from kbind.cli.explain import explain
 from kbind.cli.konnector import konnector
 from kbind.cli.reporting import Commands
@@ -17,5 +19,5 @@ def main() -> None:
     """Offer and consume Kubernetes APIs across clusters."""
 
 
-for command in (konnector, rules, explain):
+for command in (konnector, crds, rules, explain, demo):
     main.add_command(command)

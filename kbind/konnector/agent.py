@@ -21,7 +21,7 @@ from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.reflector import Reflector
 from kbind.cluster.transport import Transport
 from kbind.cover import Bound, Ref
-from kbind.errors import ClusterError
+from kbind.errors import ClusterError, NotServed
 from kbind.hooks import Sources
 from kbind.konnector.bindings import BindingStatuses
 from kbind.konnector.connection import ConnectionRunner
@@ -35,12 +35,22 @@ from kbind.situation import Scope
 
 log = structlog.get_logger(__name__)
 
+# Seconds that passes in flight are given when their syncer ends: of one Connection, which may be
+# dead, while others wait for their start; or of all, at the end.
+DISENGAGE = 1.0
+SHUTDOWN = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A syncer that should run: another wish under the same name means another syncer."""
+    """A syncer that should run: another wish under the same name means another syncer.
+
+    generation: of the CRD. While a schema changes, a watch may go on for a moment that still
+    leaves out what the old schema did not have, so everything is listed anew.
+    """
 
     served: Served
+    generation: int
     connection: str
     provider: Client
 
@@ -132,7 +142,8 @@ class Konnector:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(
-            self._bindings.close(), *(syncer.stop() for syncer in self.syncers.values())
+            self._bindings.close(SHUTDOWN),
+            *(syncer.stop(SHUTDOWN) for syncer in self.syncers.values()),
         )
         # Lines go last: passes in flight still used them.
         runners = [task for _, task in self._runners.values()]
@@ -150,6 +161,8 @@ class Konnector:
     def _opened(self) -> None:
         """Once all own objects have been seen, everything is looked at."""
         if not self.ready:
+            if any(isinstance(r.error, NotServed) for r in self._reflectors):
+                log.warning("the core CRDs are missing: kbind crds | kubectl apply -f -")
             return
         for key in self.shared.caches.connections:
             self._connection_changed(key)
@@ -229,11 +242,13 @@ class Konnector:
             await self._syncer_work.wait()
             self._syncer_work.clear()
             wishes = self._wanted()
+            ending = []
             for name, wish in list(self._wishes.items()):
                 if wishes.get(name) != wish:
                     del self._wishes[name]
-                    await self.syncers.pop(name).stop()
+                    ending.append(self.syncers.pop(name).stop(DISENGAGE))
                     log.info("syncing stopped", api=name, connection=wish.connection)
+            await asyncio.gather(*ending)
             await self._close_retired()
             for name, wish in wishes.items():
                 if name not in self._wishes:
@@ -252,7 +267,8 @@ class Konnector:
                 continue
             # A CRD that is going still has instances to drain.
             if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
-                wishes[key.name] = Wish(how, link.connection, link.client)
+                generation = crd["metadata"].get("generation", 1)
+                wishes[key.name] = Wish(how, generation, link.connection, link.client)
         return wishes
 
     def _syncer(self, wish: Wish) -> Syncer:
@@ -272,7 +288,7 @@ class Konnector:
             book=shared.book,
             coverage=shared.coverage,
             now=shared.now,
-            recheck=words.PERIOD,
+            recheck=shared.settings.recheck,
             hooks=Hooks(self._syncer_state, shared.on_report, self._lost),
         )
 

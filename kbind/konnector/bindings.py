@@ -21,6 +21,15 @@ from kbind.words import Condition, Reason
 APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
 
 
+# Reasons of a schema that is not as wanted, but serves.
+_SYNCED_ALL_THE_SAME = (
+    Reason.PINNED,
+    Reason.SCHEMA_REFUSED,
+    Reason.SCHEMA_SOURCE_FAILED,
+    Reason.API_NOT_EXPORTED,
+)
+
+
 class RunningSyncer(Protocol):
     """What a binding looks at of the syncer of one of its APIs."""
 
@@ -62,7 +71,7 @@ class BindingStatuses:
         if bound is None:
             return None
         states = [self._api(bound, api) for api in dict.fromkeys(bound.apis)]
-        judgements = self._judge(bound, states)
+        judgements = self._judge(bound, states, _note(binding["spec"]))
         standing = binding.get("status") or {}
         generation = binding["metadata"].get("generation", 1)
         known = standing.get("observedGeneration") == generation
@@ -109,7 +118,10 @@ class BindingStatuses:
             if (covering := coverage.covering(name, key.namespace)) and covering.ref == bound.ref
         )
         denied = str(trouble) if isinstance(trouble, Forbidden) else None
-        return ApiState(name, digest, conflicts, problem, problem or unsynced, denied)
+        ours = crd is not None and connection_of(crd) == bound.connection
+        if problem is not None and not (ours and problem[0] in _SYNCED_ALL_THE_SAME):
+            unsynced = problem
+        return ApiState(name, digest, conflicts, problem, unsynced, denied)
 
     def _problem(
         self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None
@@ -131,7 +143,7 @@ class BindingStatuses:
             return (Reason.SCHEMA_NOT_ESTABLISHED, f"CRD {name}: {refused}")
         return (Reason.PENDING, f"CRD {name} is not served yet")
 
-    def _judge(self, bound: Bound, states: list[ApiState]) -> list[Judgement]:
+    def _judge(self, bound: Bound, states: list[ApiState], note: str) -> list[Judgement]:
         line = self._line_problem(bound.connection)
         problem = line or _first([s.problem for s in states])
         unsynced = line or _first([s.unsynced for s in states])
@@ -140,7 +152,7 @@ class BindingStatuses:
         )
         conflicts = [text for state in states for text in state.conflicts]
         return [
-            _verdict(Condition.READY, problem),
+            _verdict(Condition.READY, problem, note),
             _verdict(Condition.SYNCED, unsynced),
             _conflicts(conflicts),
             Judgement(Condition.PERMISSION_DENIED, "False", Reason.AS_EXPECTED)
@@ -178,16 +190,26 @@ class BindingStatuses:
 
 def _first(problems: list[tuple[str, str] | None]) -> tuple[str, str] | None:
     """The first reason, with the messages of all; what is pending counts only where nothing
-    else does."""
+    else does, and what is pinned only where all else is well."""
     met = [problem for problem in problems if problem is not None]
+    met = [problem for problem in met if problem[0] != Reason.PINNED] or met
     met = [problem for problem in met if problem[0] != Reason.PENDING] or met
     return (met[0][0], "; ".join(message for _, message in met)) if met else None
 
 
-def _verdict(condition: Condition, problem: tuple[str, str] | None) -> Judgement:
+def _verdict(condition: Condition, problem: tuple[str, str] | None, note: str = "") -> Judgement:
     if problem is None:
-        return Judgement(condition, "True", Reason.AS_EXPECTED)
+        return Judgement(condition, "True", Reason.AS_EXPECTED, note)
+    if problem[0] == Reason.PINNED:  # as the Connection asks for it
+        return Judgement(condition, "True", *problem)
     return Judgement(condition, "Unknown" if problem[0] == Reason.PENDING else "False", *problem)
+
+
+def _note(spec: Mapping[str, Any]) -> str:
+    """What a user of a Ready binding should know all the same."""
+    if spec.get("relatedResources"):
+        return "relatedResources are not acted on by this version"
+    return ""
 
 
 def _conflicts(conflicts: list[str]) -> Judgement:

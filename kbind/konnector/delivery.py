@@ -17,6 +17,7 @@ from kbind.cluster.client import Client
 from kbind.errors import Conflict, Forbidden, Invalid, NotFound
 from kbind.facts import Wanted
 from kbind.hooks import ExportedApi
+from kbind.konnector.discovery import answer
 from kbind.konnector.link import Delivered, Link, Policies
 from kbind.perform import send
 from kbind.plan import Decision
@@ -65,7 +66,7 @@ class Delivery:
         if link.memo.get(export.name) == basis and not self._due(export.name):
             return link.delivered[export.name]
         assert link.source is not None
-        offer = await link.source.definition(export.name)
+        offer = await answer(link.source.definition(export.name))
         crd = None if offer is None else consumer_crd(offer, link.connection, local)
         if offer is None or crd is None:
             return Delivered(Reason.API_NOT_EXPORTED, f"{export.name} is no longer served")

@@ -68,7 +68,7 @@ class Lane(Generic[K]):
             timer.cancel()
         self._timers[key] = loop.call_later(seconds, self._ring, key)
 
-    async def close(self, grace: float = 5.0) -> None:
+    async def close(self, grace: float) -> None:
         """Takes nothing new, lets what runs finish within *grace* seconds, then ends it."""
         self._closed = True
         self._waiting.clear()

@@ -44,8 +44,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """A Connection's ``spec.schema``."""
+    """A Connection's ``spec.schema`` and ``spec.autoBind``."""
 
     source: str
     pull: PullPolicy
     update: UpdatePolicy
+    auto_bind: bool

@@ -26,10 +26,11 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """discovery_interval, binding_interval: seconds."""
+    """Seconds. recheck: until a refusal, or what else no event ends, is looked at again."""
 
     discovery_interval: float = PERIOD
     binding_interval: float = PERIOD
+    recheck: float = PERIOD
 
 
 @dataclass(slots=True)

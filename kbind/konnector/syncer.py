@@ -24,6 +24,7 @@ from kbind.errors import (
     GuardViolation,
     NotFound,
     NotServed,
+    Throttled,
     Unauthorized,
     Unreachable,
 )
@@ -103,12 +104,12 @@ class Syncer:
     def start(self) -> None:
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
 
-    async def stop(self) -> None:
-        """Ends the watches, lets passes in flight finish."""
+    async def stop(self, grace: float) -> None:
+        """Ends the watches, lets passes in flight finish within *grace* seconds."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._lane.close()
+        await self._lane.close(grace)
 
     def touch(self, namespace: str = "") -> None:
         """Another look at all instances, or at those of one namespace."""
@@ -127,7 +128,7 @@ class Syncer:
             self.touch()
             if not self.instances:
                 self._swept()
-        if isinstance(self.trouble, Unauthorized | Unreachable):
+        if isinstance(self._reflectors[1].error, Unauthorized | Unreachable):
             self._hooks.on_lost(self.scope.connection)
         self._hooks.on_state(self.scope.api.name)
 
@@ -200,7 +201,11 @@ class Syncer:
             memory.told = memory.trouble
         if report.batch.failed is None:
             memory.homeless = False
-            if report.batch.gone or report.batch.unfinished:
+            if report.batch.calls:
+                # An answer may hold what somebody else changed meanwhile, and now that it is in
+                # the cache no event will tell of that. So nothing is at rest until a pass finds
+                # nothing left to write.
+                memory.failures = 0
                 return 0.0
             if report.plan.recheck is Recheck.AT_THE_PASS:
                 return self._recheck
@@ -221,7 +226,7 @@ class Syncer:
                 return 0.0 if first else delay(memory.failures)
             case (_, NotFound()):
                 return None  # the instance is gone, the watch will say so
-            case (_, Unauthorized() | Unreachable() | NotServed()):
+            case (_, Unauthorized() | Unreachable() | NotServed()) if error.side == Side.PROVIDER:
                 self._hooks.on_lost(self.scope.connection)
         memory.trouble = says(error) or memory.trouble
         log.info(
@@ -231,6 +236,8 @@ class Syncer:
             error=str(error),
             failures=memory.failures,
         )
+        if _of_the_server(error):
+            return delay(memory.failures, cap=self._recheck)
         return delay(memory.failures)
 
     def _note_conflict(self, key: Key, refused: str | None) -> None:
@@ -241,3 +248,11 @@ class Syncer:
         else:
             self.conflicts[key] = refused
         self._hooks.on_state(self.scope.api.name)
+
+
+def _of_the_server(error: ClusterError) -> bool:
+    """Whether a call would have failed whatever the object: it is not to wait for long after
+    its server has healed, as one that was refused for itself may."""
+    if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
+        return True
+    return error.status in (502, 503, 504)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import orjson
 
 from kbind.calls import Call, Verb, call, digest
-from kbind.errors import ClusterError, Conflict, GuardViolation, Invalid
+from kbind.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    GuardViolation,
+    Invalid,
+    ServerFailed,
+)
 from kbind.facts import Copy
 from kbind.perform.sending import Writer, send
 from kbind.situation import Situation
@@ -20,9 +27,9 @@ class Batch:
     """What a batch did.
 
     situation: as it stands after the calls that succeeded. answers: objects as servers answered
-    them. failed: the step that ended the batch, and why. gone: the copy's deletion was answered
-    with the proof that it is no more. unfinished: a write that succeeded has to be followed by
-    another one, in the next pass.
+    them. failed: the first step that failed, and why; it ended the batch, unless it was a spec
+    that the provider refused. gone: the copy's deletion was answered with the proof that it is
+    no more.
     """
 
     situation: Situation
@@ -30,7 +37,6 @@ class Batch:
     answers: list[tuple[Side, bytes]] = field(default_factory=list)
     failed: tuple[Step, ClusterError] | None = None
     gone: bool = False
-    unfinished: bool = False
 
 
 async def perform(
@@ -59,16 +65,18 @@ async def perform(
                 continue
             if step is Step.NAMESPACE and isinstance(error, Conflict):
                 continue  # somebody else created it
-            batch.failed = (step, error)
+            batch.failed = batch.failed or (step, error)
+            if step is Step.DELIVER and isinstance(error, _SPEC_REFUSED):
+                continue  # what became of the spec that stands there still comes down
             return batch
         batch.calls.append(todo)
         _take(batch, todo, answer)
-        if todo.unfinished:
-            batch.unfinished = True
-        else:
+        if not todo.unfinished:
             _settle(batch, step, settled)
     return batch
 
+
+_SPEC_REFUSED = (Invalid, Forbidden, ServerFailed)
 
 _OWN = (Copy.OURS, Copy.GOING)
 _MAY_WRITE: dict[Step, tuple[Copy, ...]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -16,13 +16,15 @@ import orjson
 from kbind.apis import CRDS, Api, Key
 from kbind.cluster.client import Client
 from kbind.cluster.connect import connect
-from kbind.cluster.kubeconfig import parse
+from kbind.cluster.kubeconfig import Credentials, parse
+from kbind.cluster.transport import Transport
 from kbind.errors import Conflict, KbindError, NotFound
 from kbind.manifests import documents
 from kbind.resources import folder
 from kbind.testing.audit import Entry
 
 Object = dict[str, Any]
+Connect = Callable[[Credentials], Awaitable[Transport]]
 
 DEADLINE = 20.0  # seconds that ``until`` waits
 
@@ -54,7 +56,11 @@ class Handle:
         self._apis: dict[tuple[str, str], Api] = {}
 
     @classmethod
-    async def open(cls, cluster: Cluster, user: str = "admin") -> Handle:
+    async def open(
+        cls, cluster: Cluster, user: str = "admin", *, connect: Connect = connect
+    ) -> Handle:
+        """connect: how credentials become a transport; clusters in memory that are not served
+        take a ``kbind.testing.memory.Connector``."""
         credentials = parse(orjson.dumps(cluster.kubeconfig(user)))
         client = Client(await connect(credentials), side=cluster.name, user_agent="kbind-test")
         return cls(cluster, client)

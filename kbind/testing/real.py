@@ -137,7 +137,8 @@ class RealCluster:
         # What follows the last line break is a line still being written, or nothing.
         lines = self.audit_path.read_bytes().split(b"\n")[:-1]
         events = [json.loads(line) for line in lines]
-        return [event for event in events if user is None or event["user"]["username"] == user]
+        # A request whose token nobody knows has no user name.
+        return [event for event in events if user is None or event["user"].get("username") == user]
 
     def audit(self, user: str) -> list[Entry]:
         """What *user* has asked for so far, oldest first; as ``audit_events`` otherwise."""
@@ -238,7 +239,7 @@ def _entry(event: dict[str, Any]) -> Entry:
     ref = event.get("objectRef") or {}
     return Entry(
         verb=event["verb"] if ref else "",
-        user=event["user"]["username"],
+        user=event["user"].get("username", ""),
         agent=event.get("userAgent", ""),
         path=event["requestURI"],
         group=ref.get("apiGroup", ""),

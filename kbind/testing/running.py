@@ -5,27 +5,35 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from kbind import hooks, words
+from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
 from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
-from kbind.konnector.shared import Settings
-from kbind.rulebook import load
-from kbind.testing.handles import Cluster, Handle, Object, new
+from kbind.konnector.shared import Settings, utc_now
+from kbind.rulebook import Rulebook, load
+from kbind.testing.handles import DEADLINE, Cluster, Connect, Handle, Object, key, new
 
 USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell its requests
 
 
 class RunningKonnector:
-    """The konnector of one consumer. discovery_interval, binding_interval: seconds."""
+    """The konnector of one consumer. passes: how many it made over each instance so far.
+
+    connect: as for ``Handle.open``, for every cluster it talks to; now: the wall clock of the
+    times that it writes.
+    """
 
     def __init__(
         self,
@@ -34,27 +42,37 @@ class RunningKonnector:
         overlays: Sequence[Path] = (),
         plugins: Sequence[object] = (),
         settings: Settings | None = None,
+        connect: Connect = connect,
+        now: Callable[[], datetime] = utc_now,
         on_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self._consumer = consumer
-        self._book = load(overlays)
+        self._book = load(overlays) if overlays else _bundled()
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
+        self._connect = connect
+        self._now = now
         self._on_report = on_report
+        self.passes: Counter[tuple[str, Key]] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self.konnector: Konnector | None = None
 
+    @property
+    def running(self) -> bool:
+        return self._task is not None
+
     async def start(self) -> None:
         credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
-        self._client = Client(await connect(credentials), side="consumer")
+        self._client = Client(await self._connect(credentials), side="consumer")
         self.konnector = Konnector(
             self._client,
             book=self._book,
             sources=self._sources,
-            connect=connect,
+            connect=self._connect,
             settings=self._settings,
-            on_report=self._on_report,
+            now=self._now,
+            on_report=self._reported,
         )
         self._task = asyncio.create_task(self.konnector.run())
 
@@ -72,6 +90,26 @@ class RunningKonnector:
     async def restart(self) -> None:
         await self.stop()
         await self.start()
+
+    async def look_again(self, instance: Mapping[str, Any], times: int = 3) -> None:
+        """Waits until *times* more passes over *instance* were made. Raises AssertionError where
+        they are not made in time."""
+        what = (instance["kind"], key(instance))
+        goal = self.passes[what] + times
+        end = asyncio.get_running_loop().time() + DEADLINE
+        while self.passes[what] < goal:
+            assert asyncio.get_running_loop().time() < end, f"no more passes over {what}"
+            await asyncio.sleep(0.05)
+
+    def _reported(self, report: Report) -> None:
+        self.passes[report.scope.api.kind, report.key] += 1
+        self._on_report(report)
+
+
+@cache
+def _bundled() -> Rulebook:
+    """Loaded and proved once: most of what a start costs in process."""
+    return load()
 
 
 async def add_connection(

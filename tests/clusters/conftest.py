@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,23 @@ from kbind.errors import KbindError, NotFound, NotServed
 from kbind.konnector.shared import Settings
 from kbind.testing.binaries import find_or_build
 from kbind.testing.errors import ControlPlaneError
-from kbind.testing.handles import Cluster, Handle, new
+from kbind.testing.handles import Cluster, Handle
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.real import RealCluster
-from kbind.testing.running import RunningKonnector
+from kbind.testing.running import RunningKonnector, add_connection
+from tests.clusters.access import limit
+from tests.clusters.scenes import Scene, ready
+from tests.clusters.widgets import WIDGETS, crd
 from tests.clusters.world import World
 
 NAMES = ("provider", "consumer", "second")
+
+_numbers = count()
+
+
+def settings(*, discovery: float = 1.0, recheck: float = 0.5) -> Settings:
+    """Periods that tests have the patience for."""
+    return Settings(discovery, 1.0, recheck)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -86,29 +97,60 @@ async def world(clusters: World) -> AsyncIterator[World]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def konnector(world: World) -> AsyncIterator[RunningKonnector]:
     """The konnector of ``world.consumer``, running, with discovery every second."""
-    running = RunningKonnector(world.consumer.cluster, settings=Settings(1.0, 1.0))
+    running = RunningKonnector(world.consumer.cluster, settings=settings())
     await running.start()
     yield running
     await running.stop()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stage(clusters: World) -> AsyncIterator[tuple[World, RunningKonnector]]:
+    """Widgets of the provider on the consumer, and a konnector: for all scenes of a module."""
+    await clusters.provider.install_crd(crd())
+    running = RunningKonnector(clusters.consumer.cluster, settings=settings())
+    await running.start()
+    await add_connection(clusters.consumer, clusters.provider.cluster, schema={"pullPolicy": "All"})
+    await clusters.consumer.established(WIDGETS)
+    yield clusters, running
+    await running.stop()
+    for handle in clusters.handles:
+        await clean(handle)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(stage: tuple[World, RunningKonnector]) -> AsyncIterator[Scene]:
+    """A namespace of the test's own with a Binding for widgets: such tests share the clusters'
+    other objects, and so they start at once."""
+    world, running = stage
+    scene = Scene(world, running, f"scene-{next(_numbers)}")
+    await world.consumer.namespace(scene.namespace)
+    await world.consumer.create(scene.binding)
+    await ready(world.consumer, scene.binding)
+    yield scene
+    if not running.running:
+        await running.start()
+    await world.consumer.delete(scene.binding)
+
+
 async def clean(handle: Handle) -> None:
-    """Takes away what a test left: kbind's objects, foreign CRDs with their instances."""
-    crds = await handle.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-    core = [crd for crd in crds if crd["spec"]["group"] == "core.kbind.io"]
-    foreign = [crd for crd in crds if crd not in core]
-    for crd in (*core, *foreign):
-        await _empty(handle, crd)
-    for crd in foreign:
-        try:
-            await handle.delete(crd)
-        except NotFound:
-            continue
+    """Takes away what a test left: kbind's objects, Secrets for Connections, foreign CRDs with
+    their instances, and what the limited user was granted."""
+    await limit(handle)
     for secret in await handle.list("v1", "Secret"):
         if secret["metadata"]["namespace"] == "kbind":
             await handle.delete(secret)
-    for crd in foreign:
-        await handle.gone(new(crd["apiVersion"], crd["kind"], crd["metadata"]["name"]))
+    crds = await handle.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    core = [crd for crd in crds if crd["spec"]["group"] == "core.kbind.io"]
+    foreign = [crd for crd in crds if crd not in core]
+    for each in (*core, *foreign):
+        await _empty(handle, each)
+    for each in foreign:
+        try:
+            await handle.delete(each)
+        except NotFound:
+            continue
+    for each in foreign:
+        await handle.gone(each)
 
 
 async def _empty(handle: Handle, crd: dict[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from kbind import words
@@ -9,6 +10,7 @@ from kbind.testing.handles import Object, new
 
 GROUP = "example.org"
 WIDGETS = "widgets.example.org"
+GADGETS = "gadgets.example.org"
 
 CONDITIONS = {
     "type": "array",
@@ -78,7 +80,7 @@ def crd(
         "name": "v1",
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": schema},
+        "schema": {"openAPIV3Schema": deepcopy(schema)},
     }
     if status:
         version["subresources"] = {"status": {}}
@@ -103,3 +105,7 @@ def widget(
 ) -> Object:
     """An instance; without fields it has an empty spec."""
     return new(f"{GROUP}/v1", kind, name, namespace, spec=spec)
+
+
+def gadget(name: str, namespace: str | None = "team-a", **spec: Any) -> Object:
+    return widget(name, namespace, "Gadget", **spec)

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.scalarstring import LiteralScalarString
 from syrupy.assertion import SnapshotAssertion
-from syrupy.data import Snapshot, SnapshotCollection
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from kbind.errors import RulesInvalid
 from kbind.plan import Decision
 from kbind.rulebook import FlowCase, Rulebook, load, read_case
 from kbind.steps import Recheck
 from kbind.tables import TABLES
+from tests.golden import ROOT, GoldenFile, Line, files
 
-if TYPE_CHECKING:
-    from syrupy.location import PyTestLocation
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-GOLDEN: Final = ROOT / "golden"
 OWNED: Final = (*TABLES, "copying", "overlays", "errors")
 """Directories of golden/ that these tests write, and where an update removes what is left over."""
 
@@ -50,56 +40,11 @@ def _golden_files() -> Iterator[str]:
 EXPECTED: Final = sorted(_golden_files())
 
 
-class Line(dict[str, Any]):
-    """A mapping that golden files show on one line."""
+class RuleFile(GoldenFile):
+    """``test_golden[ownership/create]`` is ``golden/ownership/create.yaml``."""
 
-
-class GoldenFile(SingleFileSnapshotExtension):
-    """``test_golden[ownership/create]`` is ``golden/ownership/create.yaml``, as stable YAML."""
-
-    _write_mode = WriteMode.TEXT
-    file_extension = "yaml"
-
-    def serialize(self, data: Any, **_: Any) -> str:
-        yaml = YAML()
-        yaml.default_flow_style = None  # innermost mappings and lists on one line
-        yaml.width = 10_000
-        stream = StringIO()
-        yaml.dump(_plain(data), stream)
-        return stream.getvalue()
-
-    @classmethod
-    def get_location(cls, *, test_location: PyTestLocation, index: object) -> str:
-        name = test_location.snapshot_name
-        return str(GOLDEN / f"{name.removeprefix('test_golden[').removesuffix(']')}.yaml")
-
-    @classmethod
-    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: object = 0) -> str:
-        return test_location.snapshot_name
-
-    @classmethod
-    def dirname(cls, *, test_location: PyTestLocation) -> str:
-        return str(Path(cls.get_location(test_location=test_location, index=0)).parent)
-
-    @classmethod
-    def discovery_dirname(cls, *, test_location: PyTestLocation) -> str:
-        return str(GOLDEN)
-
-    @classmethod
-    def matches_test_location(
-        cls, *, test_location: PyTestLocation, snapshot_location: str
-    ) -> bool:
-        return cls.get_location(test_location=test_location, index=0) == snapshot_location
-
-    def owns_snapshot_collection(self, *, filepath: str, test_location: PyTestLocation) -> bool:
-        path = Path(filepath).relative_to(GOLDEN)
-        return path.parts[0] in OWNED and path.suffix == ".yaml"
-
-    def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
-        path = Path(snapshot_location).relative_to(GOLDEN).with_suffix("")
-        collection = SnapshotCollection(location=snapshot_location)
-        collection.add(Snapshot(name=f"test_golden[{path.as_posix()}]"))
-        return collection
+    test = "test_golden"
+    owned = OWNED
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -125,17 +70,11 @@ def test_golden(
         shown = _shown(load([OVERLAYS / overlay]), path)
     else:
         shown = _shown(rulebook, CASES / f"{name}.yaml")
-    assert shown == snapshot.use_extension(GoldenFile)
+    assert shown == snapshot.use_extension(RuleFile)
 
 
 def test_golden_holds_nothing_else() -> None:
-    found = {
-        path.relative_to(GOLDEN).with_suffix("").as_posix()
-        for directory in OWNED
-        for path in (GOLDEN / directory).rglob("*")
-        if path.is_file()
-    }
-    assert found == set(EXPECTED)
+    assert files(*OWNED) == set(EXPECTED)
 
 
 def test_every_rule_has_a_case_and_every_case_a_rule(rulebook: Rulebook) -> None:
@@ -179,18 +118,3 @@ def _plan(decision: Decision) -> Line:
     if decision.recheck is not Recheck.ON_EVENT:
         plan["recheck"] = decision.recheck
     return plan
-
-
-def _plain(value: Any) -> Any:
-    """As YAML shows it best: words as text, text of several lines as a block."""
-    if isinstance(value, Line):
-        line = CommentedMap({key: _plain(item) for key, item in value.items()})
-        line.fa.set_flow_style()
-        return line
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, str):
-        return LiteralScalarString(value) if "\n" in value else str(value)
-    return value

@@ -222,7 +222,7 @@ def test_closing_waits_for_what_runs_and_starts_nothing_more() -> None:
         lane.add_after("c", 0.5)
         await asyncio.sleep(0.1)
         lane.add("a")
-        await lane.close()
+        await lane.close(5.0)
         assert now() == 1.0
         lane.add("d")
         lane.add_after("e", 0.1)
@@ -262,8 +262,8 @@ def test_closing_at_once_ends_what_has_not_begun() -> None:
 def test_closing_twice_or_at_rest_is_nothing() -> None:
     async def scene() -> None:
         lane = Lane(Work())
-        await lane.close()
-        await lane.close()
+        await lane.close(5.0)
+        await lane.close(5.0)
         assert now() == 0.0
 
     play(scene)

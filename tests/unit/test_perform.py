@@ -301,11 +301,11 @@ async def test_an_emptied_map_is_finished_in_the_next_pass() -> None:
     made = instance(spec={"size": 1, "labels": {}})
 
     first = await run([Step.DELIVER], situation(made, before), theirs, settled=settled)
-    assert first.unfinished
+    assert first.calls[-1].unfinished
     second = await run(
         [Step.DELIVER], situation(made, first.situation.copy), theirs, settled=settled
     )
-    assert not second.unfinished
+    assert not second.calls[-1].unfinished
     assert [sent["spec"] for _, _, sent in theirs.seen] == [
         {"size": 1},
         {"size": 1, "labels": {}},

@@ -13,6 +13,7 @@ from typing import Final
 
 from kbind.testing.audit import Entry
 from kbind.testing.memory.cluster import MemoryCluster
+from kbind.testing.memory.connecting import Connector
 from kbind.testing.memory.faults import Fault, Faults
 from kbind.testing.memory.server import failure
 
@@ -22,7 +23,8 @@ CANNOT: Final[dict[str, str]] = {
     "garbage-collection": "owner references are kept but nothing follows from them",
     "admission": "no webhooks, policies, quotas or service account token Secrets",
     "strategic-merge-patch": "answered with 415, for built-in kinds too",
-    "openapi": "/openapi/v2 and /openapi/v3 are not served",
+    "openapi": "/openapi/v2 and /openapi/v3 are not served; kubectl apply needs --validate=false",
+    "protobuf": "JSON and YAML only, while kubectl create of built-in kinds sends protobuf",
     "scale": "the scale subresource is not served",
     "tables": "lists are never rendered as tables; kubectl prints names and ages by itself",
     "field-validation": "unknown fields are dropped, whatever fieldValidation asks for",
@@ -32,4 +34,4 @@ CANNOT: Final[dict[str, str]] = {
     "rbac-objects": "Roles and bindings are not served; deny() and allow() stand for them",
 }
 
-__all__ = ["CANNOT", "Entry", "Fault", "Faults", "MemoryCluster", "failure"]
+__all__ = ["CANNOT", "Connector", "Entry", "Fault", "Faults", "MemoryCluster", "failure"]

@@ -52,4 +52,4 @@ class Access:
                 why = (
                     f'User "{user}" cannot {verb} resource "{shown}" in API group "{group}" {scope}'
                 )
-                raise forbidden(group, shown if subresource else plural, name, why)
+                raise forbidden(group, plural, name, why)

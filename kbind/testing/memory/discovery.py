@@ -131,9 +131,7 @@ def aggregated(catalog: Catalog, *, core: bool) -> Json:
             }
             for version in versions
         ]
-        metadata: Json = {"creationTimestamp": None}
-        if name:
-            metadata = {"name": name, "creationTimestamp": None}
+        metadata = {"name": name} if name else {}
         items.append({"metadata": metadata, "versions": listed})
     return {
         "kind": "APIGroupDiscoveryList",
@@ -145,6 +143,9 @@ def aggregated(catalog: Catalog, *, core: bool) -> Json:
 
 def _discovered(resource: Resource) -> Json:
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    if not resource.custom:
+        # The server leaves these two out for its own kinds.
+        kind |= {"group": "", "version": ""}
     entry: Json = {
         "resource": resource.plural,
         "responseKind": kind,

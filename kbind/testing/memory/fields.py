@@ -44,6 +44,13 @@ def insert(fields: FieldSet, path: tuple[str, ...]) -> None:
     fields[OWN] = {}
 
 
+def attach(fields: FieldSet, path: tuple[str, ...], node: FieldSet) -> None:
+    """Put *node* at *path* of a set that is still being built, where nothing is yet."""
+    for element in path[:-1]:
+        fields = fields.setdefault(element, {})
+    fields[path[-1]] = node
+
+
 def union(left: FieldSet, right: FieldSet) -> FieldSet:
     if not right:
         return left

@@ -59,7 +59,8 @@ class Context:
     """What both operations need to know.
 
     atom_of: the type by apiVersion, None for versions that are not known (any more);
-    reset: fields that this endpoint does not write; now: the time to stamp.
+    empty: an object without content; reset: fields that this endpoint does not write;
+    custom: defined by a CRD; now: the time to stamp.
     """
 
     kind: str
@@ -67,8 +68,16 @@ class Context:
     version: str
     subresource: str
     atom_of: Callable[[str], Atom | None]
+    empty: Json
     reset: FieldSet
+    custom: bool
     now: str
+
+    @property
+    def title(self) -> str:
+        """Version and kind as the server's messages have them."""
+        version = self.version if self.group else f"/{self.version}"
+        return f"{version}, Kind={self.kind}"
 
     @property
     def atom(self) -> Atom:
@@ -186,9 +195,6 @@ def update(live: Json, new: Json, name: str, context: Context) -> Json:
 
 
 def _update(live: Json, new: Json, managed: Managed, name: str, context: Context) -> Managed:
-    for value in (live, new):
-        if complaints := typed.validate(context.atom, value, duplicates=True):
-            raise typed.Untypable(complaints[0])
     manager = Manager(name or "unknown", "Update", context.version, context.subresource)
     compared = typed.compare(context.atom, live, new)
     managed = _transfer(managed, None, live, new, compared, context)
@@ -224,6 +230,8 @@ def _transfer(
         if theirs is None:
             atom = context.atom_of(owned.version)
             if atom is None:
+                if context.custom:
+                    raise UnknownVersion(owned.version)
                 continue
             theirs = by_version[owned.version] = typed.compare(atom, live, new)
         changed = without(union(theirs.modified, theirs.added), context.reset)
@@ -274,22 +282,39 @@ def apply(live: Json, patch: Json, name: str, context: Context, *, force: bool) 
     former = (live.get("metadata") or {}).get("managedFields")
     managed = read(former) or {}
     live = bare(live)
-    if not managed:
-        empty = {"apiVersion": live.get("apiVersion"), "kind": live.get("kind")}
-        managed = _update(empty, live, {}, _BEFORE_APPLY, context)
     metadata = patch.get("metadata") or {}
-    where = f"({metadata.get('namespace', '')}/{metadata.get('name', '')}; "
-    version = context.version if context.group else f"/{context.version}"
-    where += f"{version}, Kind={context.kind})"
+    where = f"({metadata.get('namespace', '')}/{metadata.get('name', '')}; {context.title})"
+    if not managed:
+        empty = {**context.empty, "apiVersion": live["apiVersion"], "kind": live["kind"]}
+        try:
+            managed = _update(empty, live, {}, _BEFORE_APPLY, context)
+        except typed.Untypable:
+            there = live["metadata"]
+            what = f"({there.get('namespace', '<unknown>')}/{there['name']}; {context.title})"
+            what = f"failed to convert new object {what} to smd typed"
+            what = f"failed to create manager for existing fields: {what}"
+            _typed(context.atom, live, what, duplicates=True)
     _typed(context.atom, patch, f"failed to create typed patch object {where}", duplicates=False)
-    _typed(context.atom, live, f"failed to create typed live object {where}", duplicates=True)
     managed = _reconciled(managed, context)
-    manager = Manager(name, "Apply", "", context.subresource)
+    try:
+        return _apply(
+            live, patch, managed, Manager(name, "Apply", "", context.subresource), context, force
+        )
+    except typed.Untypable as reason:
+        # Of what is sent all has been checked, so it is what stands there.
+        what = f"failed to create typed live object {where}"
+        _typed(context.atom, live, what, duplicates=True)
+        raise internal(f"{what}: {reason}") from None
+
+
+def _apply(
+    live: Json, patch: Json, managed: Managed, manager: Manager, context: Context, force: bool
+) -> Json:
     merged = typed.merge(context.atom, live, patch)
     last = managed.get(manager)
     mine = without(typed.to_set(context.atom, patch), context.reset)
     managed[manager] = Owned(context.version, mine, last.time if last else None)
-    if last is not None and last.fields:
+    if last is not None and difference(last.fields, mine):
         merged = _pruned(merged, managed, last, context)
     compared = typed.compare(context.atom, live, merged)
     managed = _transfer(managed, manager, live, merged, compared, context, force=force)
@@ -311,8 +336,20 @@ def _typed(atom: Atom, value: Json, what: str, *, duplicates: bool) -> None:
         raise internal(f"{what}: {listed}")
 
 
+class UnknownVersion(typed.Untypable):
+    """managedFields of a custom resource name a version that its CRD does not have any more."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"request to convert CR to an invalid group/version: {version}")
+
+
 def _reconciled(managed: Managed, context: Context) -> Managed:
-    """Entries of versions that are not known any more are dropped."""
+    """Entries of versions that are not known any more are dropped from built-in kinds; a custom
+    resource can then not be applied at all until they are taken away."""
+    if context.custom:
+        for owned in managed.values():
+            if context.atom_of(owned.version) is None:
+                raise internal(str(UnknownVersion(owned.version)))
     return {
         manager: owned
         for manager, owned in managed.items()

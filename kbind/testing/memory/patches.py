@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import orjson
+
 from kbind.testing.memory.status import Refusal, bad_request
 from kbind.testing.memory.typed import same
 
@@ -25,7 +27,7 @@ def json_patch(document: Any, operations: Any) -> Any:
     """Raises Refusal: 400 for malformed operations, 422 where one cannot be done."""
     if not isinstance(operations, list):
         raise bad_request("error decoding patch: json: cannot unmarshal object into Go value")
-    document = copy.deepcopy(document)
+    document = orjson.loads(orjson.dumps(document))
     for operation in operations:
         document = _apply(document, operation)
     return document

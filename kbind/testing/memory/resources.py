@@ -9,11 +9,12 @@ from typing import Any
 from kbind.testing.memory.atoms import Atom, compile_root
 from kbind.testing.memory.fields import FieldSet
 from kbind.testing.memory.managers import RESET_ALL_BUT_STATUS, RESET_STATUS
+from kbind.testing.memory.validation import schemas_with_lists
 
 Schema = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Resource:
     """One resource in one version.
 
@@ -56,6 +57,11 @@ class Resource:
     @cached_property
     def atom(self) -> Atom:
         return compile_root(self.schema)
+
+    @cached_property
+    def lists(self) -> frozenset[int]:
+        """The parts of the schema that hold lists of type set or map."""
+        return schemas_with_lists(self.schema)
 
     def reset(self, subresource: str) -> FieldSet:
         """Fields that an endpoint takes from what is stored, whatever is sent."""

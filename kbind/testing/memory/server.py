@@ -16,6 +16,7 @@ from kbind.testing.audit import Entry
 from kbind.testing.memory import discovery, patches, schema
 from kbind.testing.memory.access import Access
 from kbind.testing.memory.catalog import Catalog
+from kbind.testing.memory.decoding import Target
 from kbind.testing.memory.reads import Form, Reader, WatchStream, one
 from kbind.testing.memory.resources import NAMESPACE_RESOURCE, Resource
 from kbind.testing.memory.status import (
@@ -30,7 +31,7 @@ from kbind.testing.memory.status import (
 )
 from kbind.testing.memory.store import Store
 from kbind.testing.memory.upkeep import Upkeep
-from kbind.testing.memory.writes import Target, Writer
+from kbind.testing.memory.writes import Writer
 from kbind.testing.memory.yaml import load_yaml
 
 Json = dict[str, Any]
@@ -42,6 +43,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _PARTIAL = "application/json;as=PartialObjectMetadata"
 _METHODS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_LONGEST_MANAGER = 128  # bytes
 _IMMORTAL = ("default", "kube-system", "kube-public")
 
 
@@ -174,10 +176,7 @@ class ApiServer:
     ) -> Reply | WatchStream:
         form = Form(resource, _PARTIAL in _header(request, "accept").replace(" ", ""))
         if verb == "watch":
-            query = dict(request.query)
-            if where.name:
-                query["fieldSelector"] = f"metadata.name={where.name}"
-            return self.reader.watch(resource, where.namespace, query, form)
+            return self.reader.watch(resource, where.namespace, request.query, form)
         if verb == "list":
             return reply(
                 200, self.reader.collection(resource, where.namespace, request.query, form)
@@ -188,14 +187,14 @@ class ApiServer:
 
     def _write(self, request: Request, resource: Resource, where: Route, verb: str) -> Reply:
         if not where.name and verb in ("update", "patch"):
-            raise method_not_allowed(resource.group, resource.plural, request.method)
+            raise bad_request("name must be provided")
         if verb not in resource.verbs:
             raise method_not_allowed(resource.group, resource.plural, verb)
         if where.subresource and verb not in ("update", "patch"):
             raise method_not_allowed(resource.group, resource.plural, verb)
         target = Target(resource, where.namespace, where.name, where.subresource)
         dry = request.query.get("dryRun") == "All"
-        manager = _manager(request)
+        manager = _manager(request, verb)
         code = 200
         if verb == "create":
             obj = self._writer.create(target, _body(request), manager, dry=dry)
@@ -273,9 +272,9 @@ def _verb(request: Request, where: Route | None) -> str:
     if where is None:
         return ""
     if request.method in ("GET", "HEAD"):
-        if request.query.get("watch") in ("true", "1"):
-            return "watch"
-        return "get" if where.name else "list"
+        if where.name:
+            return "get"
+        return "watch" if request.query.get("watch") in ("true", "1") else "list"
     verb = _METHODS.get(request.method, request.method.lower())
     return "deletecollection" if verb == "delete" and not where.name else verb
 
@@ -287,8 +286,12 @@ def _header(request: Request, name: str) -> str:
     return ""
 
 
-def _manager(request: Request) -> str:
+def _manager(request: Request, verb: str) -> str:
     named = request.query.get("fieldManager", "")
+    if len(named) > _LONGEST_MANAGER:
+        complaint = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
+        cause = Cause("FieldValueTooLong", "fieldManager", complaint)
+        raise invalid("meta.k8s.io", f"{verb.capitalize()}Options", "", [cause])
     return named or _header(request, "user-agent").split("/")[0] or "unknown"
 
 
@@ -296,8 +299,11 @@ def _body(request: Request) -> Any:
     try:
         return schema.normalized_json(request.body or b"")
     except orjson.JSONDecodeError as error:
-        if _header(request, "content-type").startswith("application/yaml"):
+        kind = _header(request, "content-type")
+        if kind.startswith("application/yaml"):
             return _yaml(request.body or b"")
+        if kind.startswith("application/vnd.kubernetes.protobuf"):
+            raise unsupported_media_type(["application/json", "application/yaml"]) from None
         raise bad_request(f"the object provided is unrecognized: {error}") from None
 
 

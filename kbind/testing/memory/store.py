@@ -6,6 +6,7 @@ is named ``<plural>.<group>`` (the plural alone in the core group), whatever its
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from kbind.apis import Key
 
 Json = dict[str, Any]
+
+# Of each resource; a long-lived cluster forgets like a real one, and needs no more memory.
+_KEPT_CHANGES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ class Store:
 
     def changes(self, resource: str, after: int) -> list[Change]:
         """The writes since version *after*."""
-        return [change for change in self._changes.get(resource, ()) if change.version > after]
+        kept = self._changes.get(resource, [])
+        return kept[bisect_right(kept, after, key=lambda change: change.version) :]
 
     def begin(self, resource: str) -> None:
         """Keep the past of *resource* from now on: it has come into service."""
@@ -109,6 +114,10 @@ class Store:
         return lambda: listeners.remove(listener) if listener in listeners else None
 
     def _record(self, resource: str, change: Change) -> None:
-        self._changes.setdefault(resource, []).append(change)
+        kept = self._changes.setdefault(resource, [])
+        kept.append(change)
+        if len(kept) > 2 * _KEPT_CHANGES:
+            self._since[resource] = kept[_KEPT_CHANGES].version
+            del kept[: _KEPT_CHANGES + 1]
         for listener in list(self._listeners.get(resource, ())):
             listener(change)

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from kbind.testing.memory.atoms import Atom, ListType, MapType
-from kbind.testing.memory.fields import OWN, FieldSet, element_text, insert
+from kbind.testing.memory.fields import OWN, FieldSet, attach, element_text, insert
 
 Path = tuple[str, ...]
 
@@ -67,60 +67,70 @@ def element_of(kind: ListType, item: Any) -> str:
 
 def validate(atom: Atom, value: Any, *, duplicates: bool) -> list[str]:
     """What does not fit, as ``.path: complaint``. duplicates: list items may repeat a key."""
-    found: list[str] = []
-    _validate(atom, value, "", duplicates, found)
+    return [f"{path}: {complaint}" for path, complaint in _validate(atom, value, duplicates)]
+
+
+def _validate(atom: Atom, value: Any, duplicates: bool) -> list[tuple[str, str]]:
+    """Complaints with their paths below *value*; paths are only made where there is one."""
+    if value is None:
+        return []
+    branch = atom.branch(value)
+    if branch == "map":
+        return _validate_map(atom.map, value, duplicates)
+    if branch == "list":
+        return _validate_list(atom.list, value, duplicates)
+    complaint = _wrong_scalar(atom.scalar, value)
+    return [("", complaint)] if complaint else []
+
+
+def _validate_map(kind: MapType | None, value: Any, duplicates: bool) -> list[tuple[str, str]]:
+    assert kind is not None
+    if not isinstance(value, dict):
+        return [("", f"expected map, got &{{{_go(value)}}}")]
+    found: list[tuple[str, str]] = []
+    for name, item in value.items():
+        inner = kind.field(name)
+        if inner is None:
+            return [*found, (f".{name}", "field not declared in schema")]
+        below = _validate(inner, item, duplicates)
+        if below:
+            found += [(f".{name}{path}", complaint) for path, complaint in below]
     return found
 
 
-def _validate(atom: Atom, value: Any, path: str, duplicates: bool, found: list[str]) -> None:
-    branch = atom.branch(value)
-    if value is None:
-        return
-    if branch == "map":
-        mapping = atom.map
-        assert mapping is not None
-        if not isinstance(value, dict):
-            found.append(f"{path}: expected map, got &{{{_go(value)}}}")
-            return
-        for name, item in value.items():
-            inner = mapping.field(name)
-            if inner is None:
-                found.append(f"{path}.{name}: field not declared in schema")
-                return
-            _validate(inner, item, f"{path}.{name}", duplicates, found)
-    elif branch == "list":
-        kind = atom.list
-        assert kind is not None
-        if not isinstance(value, list):
-            found.append(f"{path}: expected list, got &{{{_go(value)}}}")
-            return
-        seen: set[str] = set()
-        for index, item in enumerate(value):
-            place = f"{path}[{index}]"
-            if kind.relation != "atomic":
-                try:
-                    element = element_of(kind, item)
-                except Untypable as reason:
-                    found.append(f"{path}: element {index}: {reason}")
-                    return
-                place = path + element_text(element)
-                if element in seen and not duplicates:
-                    found.append(f"{path}: duplicate entries for key {element_text(element)}")
-                seen.add(element)
-            _validate(kind.element, item, place, duplicates, found)
-    else:
-        _validate_scalar(atom.scalar, value, path, found)
+def _validate_list(kind: ListType | None, value: Any, duplicates: bool) -> list[tuple[str, str]]:
+    assert kind is not None
+    if not isinstance(value, list):
+        return [("", f"expected list, got &{{{_go(value)}}}")]
+    found: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        element = ""
+        if kind.relation != "atomic":
+            try:
+                element = element_of(kind, item)
+            except Untypable as reason:
+                return [*found, ("", f"element {index}: {reason}")]
+            if element in seen and not duplicates:
+                found.append(("", f"duplicate entries for key {element_text(element)}"))
+            seen.add(element)
+        below = _validate(kind.element, item, duplicates)
+        if below:
+            place = element_text(element) if element else f"[{index}]"
+            found += [(f"{place}{path}", complaint) for path, complaint in below]
+    return found
 
 
-def _validate_scalar(scalar: str | None, value: Any, path: str, found: list[str]) -> None:
+def _wrong_scalar(scalar: str | None, value: Any) -> str | None:
     if scalar == "string" and not isinstance(value, str):
-        found.append(f"{path}: expected string, got &value.valueUnstructured{{Value:{_go(value)}}}")
-    elif scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        found.append(f"{path}: expected numeric (int or float), got {_go_type(value)}")
-    elif scalar == "boolean" and not isinstance(value, bool):
-        found.append(f"{path}: expected boolean, got &{{{_go(value)}}}")
-    elif scalar == "untyped" and isinstance(value, (dict, list)):
-        found.append(f"{path}: expected any scalar, got &{{{_go(value)}}}")
+        return f"expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"
+    if scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        return f"expected numeric (int or float), got {_go_type(value)}"
+    if scalar == "boolean" and not isinstance(value, bool):
+        return f"expected boolean, got &{{{_go(value)}}}"
+    if scalar == "untyped" and isinstance(value, (dict, list)):
+        return f"expected any scalar, got &{{{_go(value)}}}"
+    return None
 
 
 def _go(value: Any) -> str:
@@ -199,26 +209,46 @@ def compare(atom: Atom, left: Any, right: Any) -> Comparison:
 
 
 def _compare(atom: Atom, left: Any, right: Any, path: Path, out: Comparison) -> None:
-    if left is not _ABSENT and right is not _ABSENT:
-        if same(left, right):
-            return
-        branches = {atom.branch(left), atom.branch(right)}
-    else:
-        branches = {atom.branch(left if right is _ABSENT else right)}
+    if left is _ABSENT:
+        attach(out.added, path, _every(atom, right))
+        return
+    if right is _ABSENT:
+        attach(out.removed, path, _every(atom, left))
+        return
+    if same(left, right):
+        return
     leaf = False
-    for branch in branches:
+    for branch in {atom.branch(left), atom.branch(right)}:
         if branch == "map":
             leaf |= _compare_maps(atom.map, left, right, path, out)
         elif branch == "list":
             leaf |= _compare_lists(atom.list, left, right, path, out)
         else:
             leaf = True
-    if left is _ABSENT:
-        insert(out.added, path) if path else None
-    elif right is _ABSENT:
-        insert(out.removed, path) if path else None
-    elif leaf and path:
+    if leaf and path:
         insert(out.modified, path)
+
+
+def _every(atom: Atom, value: Any) -> FieldSet:
+    """The node of a value that stands on one side only: it and all within it."""
+    node: FieldSet = {OWN: {}}
+    branch = atom.branch(value)
+    if branch == "map" and isinstance(value, dict):
+        mapping = atom.map
+        assert mapping is not None
+        if not mapping.atomic:
+            for name, item in value.items():
+                inner = mapping.field(name)
+                if inner is not None:
+                    node[f"f:{name}"] = _every(inner, item)
+    elif branch == "list" and isinstance(value, list):
+        kind = atom.list
+        assert kind is not None
+        if kind.relation != "atomic":
+            for element, items in _by_element(kind, value).items():
+                # Of items that repeat a key only the key is told.
+                node[element] = _every(kind.element, items[0]) if len(items) == 1 else {OWN: {}}
+    return node
 
 
 def _compare_maps(kind: MapType | None, left: Any, right: Any, path: Path, out: Comparison) -> bool:

@@ -12,12 +12,13 @@ from typing import Any
 from kbind.apis import Key
 from kbind.testing.memory import crds, schema
 from kbind.testing.memory.catalog import Catalog
+from kbind.testing.memory.decoding import Target
 from kbind.testing.memory.reads import Reader
 from kbind.testing.memory.resources import CRD_RESOURCE
 from kbind.testing.memory.status import Refusal
 from kbind.testing.memory.store import Store
 from kbind.testing.memory.typed import same
-from kbind.testing.memory.writes import Target, Writer
+from kbind.testing.memory.writes import Writer
 
 Json = dict[str, Any]
 

@@ -16,6 +16,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from kbind.testing.memory.status import (
     Cause,
     duplicate,
@@ -27,16 +29,32 @@ from kbind.testing.memory.status import (
 from kbind.testing.memory.typed import same
 
 Schema = dict[str, Any]
+# Where a value stands: its parent's place and its name or index. Text only for complaints.
+Path = tuple[Any, str | int] | None
 
 
-def validate(schema: Schema, value: Any, path: str = "") -> list[Cause]:
-    """Complaints about *value*, which may be a part at *path* of an object."""
+def _text(path: Path) -> str:
+    if path is None:
+        return ""
+    parent, step = path
+    above = _text(parent)
+    if isinstance(step, int):
+        return f"{above}[{step}]"
+    return f"{above}.{step}" if above else step
+
+
+def validate(schema: Schema, value: Any) -> list[Cause]:
+    """Complaints about *value*."""
+    return _validated(schema, value, None)
+
+
+def _validated(schema: Schema, value: Any, path: Path) -> list[Cause]:
     found: list[Cause] = []
     _check(schema, value, path, found)
     return found
 
 
-def _check(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
+def _check(schema: Schema, value: Any, path: Path, found: list[Cause]) -> None:
     if value is None and schema.get("nullable"):
         return
     kind = schema.get("type")
@@ -49,11 +67,11 @@ def _check(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
         if kind == "integer" and isinstance(value, float):
             form = schema.get("format")
             form = f"with format {form}" if form else "(default format)"
-            complaint = f"Checked value must be of type integer {form} in {path}"
+            complaint = f"Checked value must be of type integer {form} in {_text(path)}"
             found.append(invalid_value("<nil>", "", complaint))
         return
     if "enum" in schema and not any(same(value, word) for word in schema["enum"]):
-        found.append(unsupported(path, value, schema["enum"]))
+        found.append(unsupported(_text(path), value, schema["enum"]))
     if isinstance(value, str):
         _check_string(schema, value, path, found)
     elif isinstance(value, dict):
@@ -86,42 +104,37 @@ def type_name(value: Any) -> str:
     return "null"
 
 
-def _where(path: str) -> str:
-    return f"{path} in body" if path else "<nil> in body"
+def _where(path: Path) -> str:
+    return f"{_text(path) or '<nil>'} in body"
 
 
-def _wrong_type(path: str, kind: str, value: Any) -> Cause:
+def _wrong_type(path: Path, kind: str, value: Any) -> Cause:
     name = type_name(value)
     complaint = f"{_where(path)} must be of type {kind}: {shown(name)}"
-    return invalid_value(path or "<nil>", name, complaint, "TypeInvalid")
+    return invalid_value(_text(path) or "<nil>", name, complaint, "TypeInvalid")
 
 
-def _check_string(schema: Schema, value: str, path: str, found: list[Cause]) -> None:
-    most, least = schema.get("maxLength"), schema.get("minLength")
+def _check_string(schema: Schema, value: str, path: Path, found: list[Cause]) -> None:
+    # Of these the server tells the first only.
+    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if most is not None and len(value) > most:
-        found.append(
-            Cause(
-                "FieldValueTooLong",
-                path,
-                f"Too long: may not be more than {most} {'byte' if most == 1 else 'bytes'}",
-            )
-        )
-    if least is not None and len(value) < least:
-        found.append(
-            invalid_value(path, value, f"{_where(path)} should be at least {least} chars long")
-        )
-    pattern = schema.get("pattern")
-    if pattern is not None and not _matches(pattern, value):
-        found.append(invalid_value(path, value, f"{_where(path)} should match '{pattern}'"))
+        complaint = f"Too long: may not be more than {most} {'byte' if most == 1 else 'bytes'}"
+        found.append(Cause("FieldValueTooLong", _text(path), complaint))
+    elif least is not None and len(value) < least:
+        complaint = f"{_where(path)} should be at least {least} chars long"
+        found.append(invalid_value(_text(path), value, complaint))
+    elif pattern is not None and not _matches(pattern, value):
+        complaint = f"{_where(path)} should match '{pattern}'"
+        found.append(invalid_value(_text(path), value, complaint))
     form = _FORMATS.get(schema.get("format", ""))
     if form is not None and not form(value):
         complaint = f"{_where(path)} must be of type {schema['format']}: {shown(value)}"
-        found.append(invalid_value(path, value, complaint))
+        found.append(invalid_value(_text(path), value, complaint))
 
 
-def _check_number(schema: Schema, value: float, path: str, found: list[Cause]) -> None:
+def _check_number(schema: Schema, value: float, path: Path, found: list[Cause]) -> None:
     def complain(text: str) -> None:
-        found.append(invalid_value(path, value, f"{_where(path)} should be {text}"))
+        found.append(invalid_value(_text(path), value, f"{_where(path)} should be {text}"))
 
     least, most = schema.get("minimum"), schema.get("maximum")
     if most is not None:
@@ -139,21 +152,21 @@ def _check_number(schema: Schema, value: float, path: str, found: list[Cause]) -
         complain(f"a multiple of {factor}")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
     if bits is not None and _is_integer(value) and not -(2**bits) <= value < 2**bits:
-        form = f"{schema['type']} with format {schema['format']} in {path}"
+        form = f"{schema['type']} with format {schema['format']} in {_text(path)}"
         found.append(invalid_value("<nil>", "", f"Checked value must be of type {form}"))
 
 
-def _check_object(schema: Schema, value: dict[str, Any], path: str, found: list[Cause]) -> None:
+def _check_object(schema: Schema, value: dict[str, Any], path: Path, found: list[Cause]) -> None:
     count = len(value)
     most, least = schema.get("maxProperties"), schema.get("minProperties")
     if most is not None and count > most:
         found.append(_too_many(path, count, most))
     if least is not None and count < least:
         text = f"{_where(path)} should have at least {least} properties"
-        found.append(invalid_value(path, value, text))
+        found.append(invalid_value(_text(path), value, text))
     for name in schema.get("required", ()):
         if name not in value:
-            found.append(required(f"{path}.{name}" if path else name))
+            found.append(required(_text((path, name))))
     properties = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
     for name, item in value.items():
@@ -161,55 +174,57 @@ def _check_object(schema: Schema, value: dict[str, Any], path: str, found: list[
         if inner is None and isinstance(additional, dict):
             inner = additional
         if inner:
-            _check(inner, item, f"{path}.{name}" if path else name, found)
+            _check(inner, item, (path, name), found)
 
 
-def _check_list(schema: Schema, value: list[Any], path: str, found: list[Cause]) -> None:
+def _check_list(schema: Schema, value: list[Any], path: Path, found: list[Cause]) -> None:
     most, least = schema.get("maxItems"), schema.get("minItems")
     if most is not None and len(value) > most:
         found.append(_too_many(path, len(value), most))
     if least is not None and len(value) < least:
         text = f"{_where(path)} should have at least {least} items"
-        found.append(invalid_value(path, value, text))
+        found.append(invalid_value(_text(path), value, text))
     items = schema.get("items")
     if items:
         for index, item in enumerate(value):
-            _check(items, item, f"{path}[{index}]", found)
+            _check(items, item, (path, index), found)
 
 
-def _too_many(path: str, count: int, most: int) -> Cause:
+def _too_many(path: Path, count: int, most: int) -> Cause:
     noun = "item" if most == 1 else "items"
-    return Cause("FieldValueTooMany", path, f"Too many: {count}: must have at most {most} {noun}")
+    return Cause(
+        "FieldValueTooMany", _text(path), f"Too many: {count}: must have at most {most} {noun}"
+    )
 
 
-def _check_combined(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
+def _check_combined(schema: Schema, value: Any, path: Path, found: list[Cause]) -> None:
     if schema.get("x-kubernetes-int-or-string"):
         # Its anyOf only repeats what the marker says.
         schema = {name: part for name, part in schema.items() if name != "anyOf"}
 
     def complain(text: str) -> None:
-        found.append(invalid_value(path or "<nil>", value, f'"{path}" must {text}'))
+        found.append(invalid_value(_text(path) or "<nil>", value, f'"{_text(path)}" must {text}'))
 
     for part in schema.get("allOf", ()):
-        failures = validate(part, value, path)
+        failures = _validated(part, value, path)
         if failures:
             complain("validate all the schemas (allOf)")
             found.extend(failures)
             break
     if "anyOf" in schema:
-        attempts = [validate(part, value, path) for part in schema["anyOf"]]
+        attempts = [_validated(part, value, path) for part in schema["anyOf"]]
         if all(attempts):
             complain("validate at least one schema (anyOf)")
             found.extend(_fewest(attempts))
     if "oneOf" in schema:
-        attempts = [validate(part, value, path) for part in schema["oneOf"]]
+        attempts = [_validated(part, value, path) for part in schema["oneOf"]]
         valid = sum(not attempt for attempt in attempts)
         if valid != 1:
             result = "Found none valid" if not valid else f"Found {valid} valid alternatives"
             complain(f"validate one and only one schema (oneOf). {result}")
             if not valid:
                 found.extend(_fewest(attempts))
-    if "not" in schema and not validate(schema["not"], value, path):
+    if "not" in schema and not _validated(schema["not"], value, path):
         complain("not validate the schema (not)")
 
 
@@ -292,56 +307,57 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 }
 
 
-def validate_lists(schema: Schema, value: Any, path: str = "") -> list[Cause]:
-    """Complaints about repeated items in lists of type set and map."""
+def schemas_with_lists(schema: Schema) -> frozenset[int]:
+    """The identities of those parts of *schema* in which some list is of type set or map."""
+    found: set[int] = set()
+
+    def visit(part: Any) -> bool:
+        if not isinstance(part, dict):
+            return False
+        inner = [*(part.get("properties") or {}).values(), part.get("items")]
+        inner.append(part.get("additionalProperties"))
+        has = part.get("x-kubernetes-list-type") in ("map", "set")
+        for other in inner:
+            has |= visit(other)
+        if has:
+            found.add(id(part))
+        return has
+
+    visit(schema)
+    return frozenset(found)
+
+
+def validate_lists(schema: Schema, value: Any, within: frozenset[int]) -> list[Cause]:
+    """Complaints about repeated items. within: what schemas_with_lists() says of *schema*."""
     found: list[Cause] = []
-    if _lists_inside(id(schema), schema):
-        _check_lists(schema, value, path, found)
+    _check_lists(schema, value, None, within, found)
     return found
 
 
-_with_lists: dict[int, tuple[Schema, bool]] = {}
-
-
-def _lists_inside(key: int, schema: Schema) -> bool:
-    """Does any list in *schema* have a type worth a look? Remembered by identity."""
-    known = _with_lists.get(key)
-    if known is None or known[0] is not schema:
-        known = _with_lists[key] = (schema, _any_list(schema))
-    return known[1]
-
-
-def _any_list(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    if schema.get("x-kubernetes-list-type") in ("map", "set"):
-        return True
-    inner = list((schema.get("properties") or {}).values())
-    inner += [schema.get("items"), schema.get("additionalProperties")]
-    return any(map(_any_list, inner))
-
-
-def _check_lists(schema: Schema, value: Any, path: str, found: list[Cause]) -> None:
+def _check_lists(
+    schema: Schema, value: Any, path: Path, within: frozenset[int], found: list[Cause]
+) -> None:
+    if id(schema) not in within:
+        return
     if isinstance(value, dict):
         properties = schema.get("properties") or {}
         additional = schema.get("additionalProperties")
         for name, item in value.items():
             inner = properties.get(name, additional)
             if isinstance(inner, dict) and isinstance(item, (dict, list)):
-                _check_lists(inner, item, f"{path}.{name}" if path else name, found)
+                _check_lists(inner, item, (path, name), within, found)
     elif isinstance(value, list):
         relation = schema.get("x-kubernetes-list-type")
         keys = schema.get("x-kubernetes-list-map-keys", ())
-        seen: list[Any] = []
+        seen: set[bytes] = set()
         for index, item in enumerate(value):
-            place = f"{path}[{index}]"
+            identity: Any = item
             if relation == "map" and isinstance(item, dict):
-                identity: Any = {key: item[key] for key in keys if key in item}
-            else:
-                identity = item
+                identity = {key: item[key] for key in keys if key in item}
             if relation in ("map", "set"):
-                if any(same(identity, other) for other in seen):
-                    found.append(duplicate(place, identity))
-                seen.append(identity)
+                canonical = orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)
+                if canonical in seen:
+                    found.append(duplicate(_text((path, index)), identity))
+                seen.add(canonical)
             if schema.get("items"):
-                _check_lists(schema["items"], item, place, found)
+                _check_lists(schema["items"], item, (path, index), within, found)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from kbind.apis import Key
-from kbind.testing.memory import crds, managers, objects, schema, typed, validation
+from kbind.testing.memory import crds, managers, objects, typed
 from kbind.testing.memory.catalog import Catalog
-from kbind.testing.memory.resources import Resource
+from kbind.testing.memory.checks import check, same_but_times, same_content
+from kbind.testing.memory.decoding import Target, check_name, check_namespace, decoded, wipe
+from kbind.testing.memory.resources import CRD_RESOURCE, NAMESPACE_RESOURCE, Resource
 from kbind.testing.memory.status import (
     STALE,
-    Cause,
     Refusal,
     already_exists,
     bad_request,
@@ -31,30 +31,8 @@ from kbind.testing.memory.store import Store
 
 Json = dict[str, Any]
 
-_CRDS = "customresourcedefinitions.apiextensions.k8s.io"
-
 # Letters of generated names; those that could form words are left out.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a write goes. name: "" for a create that generates one."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    subresource: str = ""
-
-    @property
-    def key(self) -> Key:
-        return Key(self.namespace, self.name)
-
-    @property
-    def storage_key(self) -> str:
-        """As some of the server's messages name the place."""
-        group = f"{self.resource.group}/" if self.resource.group else ""
-        return f"/registry/{group}{self.resource.plural}/{self.key}"
 
 
 Change = Callable[[Json], Json]
@@ -78,9 +56,9 @@ class Writer:
 
     def create(self, target: Target, body: Json, manager: str, *, dry: bool = False) -> Json:
         resource = target.resource
-        obj = self._decoded(resource, body)
+        obj = decoded(resource, body)
         metadata = obj["metadata"]
-        self._check_namespace(target, metadata)
+        check_namespace(target, metadata)
         if metadata.get("resourceVersion"):
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata.get("name", "")
@@ -88,7 +66,7 @@ class Writer:
             suffix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
             metadata["name"] = name = f"{metadata['generateName'][:58]}{suffix}"
         target = Target(resource, target.namespace, name, target.subresource)
-        self._wipe(metadata)
+        wipe(metadata)
         obj = managers.update(resource.empty, obj, manager, self._context(target))
         return self._insert(target, obj, dry=dry)
 
@@ -97,7 +75,7 @@ class Writer:
         resource = target.resource
         self._admit(target)
         obj = objects.prepare_new(resource, obj)
-        if resource.name == _CRDS:
+        if resource is CRD_RESOURCE:
             obj = crds.prepare(obj, None)
         metadata = obj["metadata"]
         metadata["uid"] = self._uid()
@@ -108,7 +86,7 @@ class Writer:
             metadata["generation"] = 1
         if resource.status and resource.custom:
             obj.pop("status", None)
-        self._validate(target, obj, None)
+        check(target, obj, None)
         if self._store.get(resource.name, target.key) is not None:
             raise already_exists(resource.group, resource.plural, target.name)
         if dry:
@@ -118,7 +96,7 @@ class Writer:
     def _admit(self, target: Target) -> None:
         resource = target.resource
         if resource.custom:
-            crd = self._store.get(_CRDS, Key("", resource.name))
+            crd = self._store.get(CRD_RESOURCE.name, Key("", resource.name))
             if crd is not None and crd["metadata"].get("deletionTimestamp"):
                 raise forbidden(
                     resource.group,
@@ -152,9 +130,9 @@ class Writer:
 
     def replace(self, target: Target, body: Json, manager: str, *, dry: bool = False) -> Json:
         """PUT. Raises Refusal, 404 where there is nothing to replace."""
-        obj = self._decoded(target.resource, body)
-        self._check_namespace(target, obj["metadata"])
-        self._check_name(target, obj["metadata"])
+        obj = decoded(target.resource, body)
+        check_namespace(target, obj["metadata"])
+        check_name(target, obj["metadata"])
         live = self._live(target)
         uid = obj["metadata"].get("uid")
         if uid and uid != live["metadata"]["uid"]:
@@ -176,15 +154,15 @@ class Writer:
         if not isinstance(patched, dict):
             raise bad_request("the patched object is not an object")
         try:
-            obj = self._decoded(target.resource, patched)
+            obj = decoded(target.resource, patched)
         except Refusal as refusal:
             if target.resource.custom:
                 raise
             cause = invalid_value("patch", orjson.dumps(patched).decode(), str(refusal))
             raise invalid("", "", "", [cause]) from None
         obj = managers.update(live, obj, manager, self._context(target))
-        self._check_namespace(target, obj["metadata"])
-        self._check_name(target, obj["metadata"])
+        check_namespace(target, obj["metadata"])
+        check_name(target, obj["metadata"])
         return self._update(target, live, obj, dry=dry)
 
     def apply(
@@ -200,7 +178,7 @@ class Writer:
         start |= resource.empty
         start = start if live is None else self.seen(resource, live)
         applied = managers.apply(start, body, manager, self._context(target), force=force)
-        obj = self._decoded(resource, applied, keep=True)
+        obj = decoded(resource, applied, keep=True)
         uid = obj["metadata"].get("uid")
         if live is None and uid:
             raise conflict(
@@ -210,11 +188,11 @@ class Writer:
                 f"uid mismatch: the provided object specified uid {uid}, and no existing object "
                 "was found",
             )
-        self._check_namespace(target, obj["metadata"])
+        check_namespace(target, obj["metadata"])
         obj["metadata"].setdefault("name", target.name)
-        self._check_name(target, obj["metadata"])
+        check_name(target, obj["metadata"])
         if live is None:
-            self._wipe(obj["metadata"])
+            wipe(obj["metadata"])
             return self._insert(target, obj, dry=dry), True
         return self._update(target, live, obj, dry=dry), False
 
@@ -248,14 +226,14 @@ class Writer:
             metadata["namespace"] = target.namespace
         if resource.generations and not target.subresource and self._moved(resource, live, obj):
             metadata["generation"] = old.get("generation", 0) + 1
-        self._validate(target, obj, live)
+        check(target, obj, live)
         if dry:
             return obj
-        if _as_before(obj, live):
+        if same_but_times(obj, live):
             return live
         # A namespace stays until what ends namespaces has emptied it.
         held = metadata.get("finalizers") or (
-            resource.name == "namespaces" and obj["spec"].get("finalizers")
+            resource is NAMESPACE_RESOURCE and obj["spec"].get("finalizers")
         )
         if old.get("deletionTimestamp") and not held:
             # One write: watches see the object as it was, the answer shows what it would be.
@@ -285,16 +263,15 @@ class Writer:
             obj.pop("status", None)
             if "status" in seen:
                 obj["status"] = seen["status"]
-            if target.resource.name == _CRDS:
+            if target.resource is CRD_RESOURCE:
                 return crds.prepare(obj, live)
         return obj
 
     def _moved(self, resource: Resource, live: Json, obj: Json) -> bool:
         """Does a change count for the generation?"""
-        names = (live.keys() | obj.keys()) - {"metadata", "apiVersion"}
-        if not resource.custom:
-            names = {"spec"}
-        return any(not typed.same(live.get(name), obj.get(name)) for name in names)
+        if resource.custom:
+            return not same_content(obj, live)
+        return not typed.same(live.get("spec"), obj.get("spec"))
 
     # Delete
 
@@ -319,7 +296,7 @@ class Writer:
         if dry:
             return live
         finalizers = self._finalizers(resource, live)
-        lingers = finalizers or resource.name == "namespaces"
+        lingers = finalizers or resource is NAMESPACE_RESOURCE
         if lingers:
             return self._going(target, live, finalizers)
         self._store.delete(resource.name, target.key)
@@ -337,7 +314,7 @@ class Writer:
 
     def _finalizers(self, resource: Resource, live: Json) -> list[str]:
         finalizers = list(live["metadata"].get("finalizers") or ())
-        crd = resource.name == _CRDS
+        crd = resource is CRD_RESOURCE
         if crd and crds.CLEANUP not in finalizers and not live["metadata"].get("deletionTimestamp"):
             finalizers.append(crds.CLEANUP)
         return finalizers
@@ -350,14 +327,14 @@ class Writer:
         metadata["deletionTimestamp"] = self.timestamp()
         if finalizers:
             metadata["finalizers"] = finalizers
-        if (resource.name not in ("namespaces",) and "." not in resource.name) or resource.custom:
+        if resource not in (NAMESPACE_RESOURCE, CRD_RESOURCE):
             metadata["deletionGracePeriodSeconds"] = 0
         if resource.custom:
             metadata["generation"] = metadata.get("generation", 0) + 1
         obj = {**live, "metadata": metadata}
-        if resource.name == "namespaces":
+        if resource is NAMESPACE_RESOURCE:
             obj["status"] = {**(live.get("status") or {}), "phase": "Terminating"}
-        if resource.name == _CRDS:
+        if resource is CRD_RESOURCE:
             obj = crds.terminating(
                 obj,
                 "InstanceDeletionPending",
@@ -391,156 +368,8 @@ class Writer:
             version=resource.api_version,
             subresource=target.subresource,
             atom_of=lambda version: self._catalog.atom(resource, version),
+            empty=resource.empty,
             reset=resource.reset(target.subresource),
+            custom=resource.custom,
             now=self.timestamp(),
         )
-
-    def _decoded(self, resource: Resource, body: Any, *, keep: bool = False) -> Json:
-        """A copy of *body* as far as the schema knows it. keep: the body is the server's own."""
-        if not isinstance(body, dict):
-            raise bad_request("the object provided is unrecognized (must be of type object)")
-        obj: Json = orjson.loads(orjson.dumps(body))
-        if not keep:
-            self._check_type(resource, obj)
-        metadata = obj.get("metadata")
-        if metadata is not None and not isinstance(metadata, dict):
-            raise bad_request("metadata must be an object")
-        obj["metadata"] = schema.clean_metadata(metadata or {})
-        schema.prune(obj, resource.schema)
-        schema.default(obj, resource.schema)
-        if not (keep and resource.custom):
-            # After an apply a custom resource keeps them, and may be refused for it.
-            schema.drop_nulls(obj, resource.schema)
-        if resource.custom:
-            return obj
-        self._check_builtin_types(resource, obj)
-        if resource.name == _CRDS:
-            return crds.decode(obj)
-        return objects.decode_builtin(resource, obj)
-
-    def _check_type(self, resource: Resource, obj: Json) -> None:
-        version, kind = obj.get("apiVersion"), obj.get("kind")
-        if version is None and kind is None and not resource.custom:
-            obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-            return
-        if version != resource.api_version and kind == resource.kind:
-            raise bad_request(
-                f"the API version in the data ({version}) does not match the expected API "
-                f"version ({resource.api_version})"
-            )
-        if kind != resource.kind or version != resource.api_version:
-            raise bad_request(
-                f'{kind} in version "{(version or "").rpartition("/")[2]}" cannot be handled as '
-                f"a {resource.kind}: no kind {kind!r} is registered".replace("'", '"')
-            )
-
-    def _check_builtin_types(self, resource: Resource, obj: Json) -> None:
-        """What the server's own types cannot hold is not even decoded."""
-        for cause in validation.validate(resource.schema, obj):
-            raise bad_request(
-                f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-                f"{resource.kind}: {cause}"
-            )
-
-    def _check_namespace(self, target: Target, metadata: Json) -> None:
-        if not target.resource.namespaced:
-            metadata.pop("namespace", None)
-            return
-        given = metadata.setdefault("namespace", target.namespace)
-        if given != target.namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
-
-    def _check_name(self, target: Target, metadata: Json) -> None:
-        given = metadata.setdefault("name", target.name)
-        if given != target.name:
-            raise bad_request(
-                f"the name of the object ({given}) does not match the name on the URL "
-                f"({target.name})"
-            )
-
-    def _wipe(self, metadata: Json) -> None:
-        for name in (
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ):
-            metadata.pop(name, None)
-
-    def _validate(self, target: Target, obj: Json, live: Json | None) -> None:
-        resource = target.resource
-        causes: list[Cause] = objects.check_metadata(resource, obj["metadata"])
-        if live is not None:
-            # Checked for all kinds and for each kind; the server's answer has it twice.
-            causes += 2 * objects.check_metadata_update(obj["metadata"], live["metadata"])
-        if resource.custom:
-            causes += _custom_causes(target, obj, live)
-        elif resource.name == _CRDS:
-            causes += crds.check(obj, live)
-        else:
-            causes += objects.check_builtin(resource, obj, live)
-        if causes:
-            raise invalid(resource.group, resource.kind, target.name, causes)
-
-
-def _custom_causes(target: Target, obj: Json, live: Json | None) -> list[Cause]:
-    whole = target.resource.schema
-    if target.subresource == "status":
-        part = (whole.get("properties") or {}).get("status")
-        found = validation.validate(part, obj["status"]) if part and "status" in obj else []
-        found = [cause._replace(field=_below_status(cause.field)) for cause in found]
-    else:
-        found = validation.validate(whole, obj)
-    if live is not None and found:
-        # What was invalid before and has not been touched may stay.
-        found = [cause for cause in found if not _untouched(cause.field, obj, live)]
-    repeated = validation.validate_lists(whole, obj)
-    if repeated and (live is None or not validation.validate_lists(whole, live)):
-        found += repeated
-    return found
-
-
-def _below_status(field: str) -> str:
-    return "status" if field in ("", "<nil>") else f"status.{field}"
-
-
-def _untouched(path: str, obj: Json, live: Json) -> bool:
-    parts = path.replace("[", ".").replace("]", "").split(".")
-    new: Any = obj
-    old: Any = live
-    for depth, part in enumerate(parts):
-        if isinstance(new, dict) and isinstance(old, dict):
-            if part not in new and part not in old:
-                return typed.same(new, old)
-            new, old = new.get(part), old.get(part)
-        elif isinstance(new, list) and isinstance(old, list) and part.isdigit():
-            index = int(part)
-            if index >= len(new) or index >= len(old):
-                return False
-            new, old = new[index], old[index]
-        else:
-            return depth == len(parts) and typed.same(new, old)
-    return typed.same(new, old)
-
-
-def _as_before(obj: Json, live: Json) -> bool:
-    """Is nothing new but times in managedFields?"""
-    entries = obj["metadata"].get("managedFields") or []
-    former = live["metadata"].get("managedFields") or []
-    if len(entries) != len(former):
-        return False
-    timeless = [
-        {**entry, "time": old["time"]} if "time" in old else entry
-        for entry, old in zip(entries, former, strict=True)
-    ]
-    compared = {**obj, "apiVersion": live.get("apiVersion")}
-    metadata = {**obj["metadata"], "managedFields": timeless}
-    if not entries:
-        metadata.pop("managedFields")
-    return typed.same({**compared, "metadata": metadata}, live)

@@ -1,0 +1,187 @@
+"""What cluster tests set up, and how they wait for what is no single object's state."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from kbind import words
+from kbind.testing.handles import DEADLINE, Handle, Object, find_condition, new
+from kbind.testing.running import RunningKonnector, binding, connection
+from tests.clusters.widgets import WIDGETS, widget
+from tests.clusters.world import World
+
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A namespace of its own, in which widgets are bound."""
+
+    world: World
+    konnector: RunningKonnector
+    namespace: str
+
+    @property
+    def consumer(self) -> Handle:
+        return self.world.consumer
+
+    @property
+    def provider(self) -> Handle:
+        return self.world.provider
+
+    @property
+    def binding(self) -> Object:
+        return binding([WIDGETS], self.namespace)
+
+    def widget(self, name: str, **spec: Any) -> Object:
+        return widget(name, self.namespace, **spec)
+
+    async def synced(self, name: str, **spec: Any) -> Object:
+        """A widget that has its copy; as it stands on the consumer."""
+        instance = await self.consumer.create(self.widget(name, **spec))
+        await self.provider.until(instance, lambda seen: seen)
+        return instance
+
+    async def wake(self, instance: Mapping[str, Any]) -> None:
+        """Has another pass made over an instance that is at rest."""
+        looking = asyncio.create_task(self.konnector.look_again(instance, 1))
+        await asyncio.sleep(0)
+        stamp = {"annotations": {"woken": str(self.konnector.passes.total())}}
+        await self.consumer.merge(instance, {"metadata": stamp})
+        await looking
+
+    async def standing(self, instance: Mapping[str, Any]) -> tuple[Object, Object]:
+        """The instance and its copy as they stand after some more passes over it, which are
+        made by themselves while something is the matter."""
+        await self.konnector.look_again(instance)
+        return await self.consumer.get(instance), await self.provider.get(instance)
+
+    async def offer(self, *definitions: Object) -> None:
+        """Further APIs of the provider, bound in the namespace; of the module's other tests,
+        none may use their names."""
+        names = [definition["metadata"]["name"] for definition in definitions]
+        for definition in definitions:
+            await self.provider.install_crd(definition)
+        for name in names:
+            await self.consumer.established(name)
+        bound = await self.consumer.create(binding(names, self.namespace, "more"))
+        await synced(self.consumer, bound)
+
+    async def conflicts(self, count: int) -> Object:
+        """The binding, once it counts so many conflicts."""
+        bound: Object = await self.consumer.until(
+            self.binding,
+            lambda seen: sum(api["conflictCount"] for api in seen["status"]["boundAPIs"]) == count,
+        )
+        return bound
+
+
+async def eventually(
+    check: Callable[[], Awaitable[Any]], what: str, deadline: float = DEADLINE
+) -> Any:
+    """Waits until *check* answers something true, and answers it."""
+    end = asyncio.get_running_loop().time() + deadline
+    while not (answer := await check()):
+        if asyncio.get_running_loop().time() > end:
+            raise AssertionError(f"not after {deadline:.0f} s: {what}")
+        await asyncio.sleep(0.05)
+    return answer
+
+
+async def events(
+    cluster: Handle, obj: Mapping[str, Any], reason: str | None = None
+) -> list[Object]:
+    """The Events about *obj* (with that reason)."""
+    return [
+        event
+        for event in await cluster.list("v1", "Event")
+        if event["involvedObject"].get("uid") == obj["metadata"]["uid"]
+        and reason in (None, event["reason"])
+    ]
+
+
+async def event(cluster: Handle, obj: Mapping[str, Any], reason: str) -> Object:
+    """The one Event about *obj* with that reason, once it is there."""
+
+    async def found() -> list[Object]:
+        return await events(cluster, obj, reason)
+
+    (only,) = await eventually(found, f"an Event {reason}")
+    event: Object = only
+    return event
+
+
+async def reason(
+    cluster: Handle, ref: Mapping[str, Any], condition: str, wanted: str, status: str = "False"
+) -> Object:
+    """The object, once its condition has that reason (and that status)."""
+
+    def met(seen: Object | None) -> bool:
+        found = find_condition(seen, condition) or {}
+        return (found.get("reason"), found.get("status")) == (wanted, status)
+
+    obj: Object = await cluster.until(ref, met)
+    return obj
+
+
+async def ready(cluster: Handle, ref: Mapping[str, Any]) -> Object:
+    """The Connection or binding, once it is Ready."""
+    return await reason(cluster, ref, "Ready", words.Reason.AS_EXPECTED, "True")
+
+
+async def synced(cluster: Handle, ref: Mapping[str, Any]) -> Object:
+    """The binding, once it is Ready and what it binds is being synced."""
+    await ready(cluster, ref)
+    return await reason(cluster, ref, "Synced", words.Reason.AS_EXPECTED, "True")
+
+
+def message(obj: Mapping[str, Any], condition: str) -> str:
+    found = find_condition(obj, condition)
+    assert found is not None, f"no condition {condition}"
+    text: str = found["message"]
+    return text
+
+
+def transition(obj: Mapping[str, Any], condition: str) -> str:
+    """When the condition's status flipped last."""
+    found = find_condition(obj, condition)
+    assert found is not None, f"no condition {condition}"
+    time: str = found["lastTransitionTime"]
+    return time
+
+
+def copy_marks(instance: Mapping[str, Any], cluster: str) -> dict[str, str]:
+    """The annotations of *instance*'s copy. cluster: the consumer's UID."""
+    return {
+        words.CLUSTER_UID: cluster,
+        words.OBJECT_UID: instance["metadata"]["uid"],
+    }
+
+
+async def uid_of(cluster: Handle) -> str:
+    """The cluster's own UID."""
+    uid: str = (await cluster.get(new("v1", "Namespace", "kube-system")))["metadata"]["uid"]
+    return uid
+
+
+def kubeconfig_data(kubeconfig: Mapping[str, Any], key: str = words.DEFAULT_KEY) -> Object:
+    """The ``data`` of a Secret that holds it."""
+    return {key: base64.b64encode(orjson.dumps(kubeconfig)).decode()}
+
+
+def secret(data: Mapping[str, Any] | None, name: str = "provider") -> Object:
+    """The Secret that ``connection(name)`` refers to."""
+    return new("v1", "Secret", f"{name}-kubeconfig", "kbind", data=data)
+
+
+def crd_ref(name: str = WIDGETS) -> Object:
+    return new(*CRD, name)
+
+
+PROVIDER = connection()
