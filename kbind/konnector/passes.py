@@ -26,7 +26,8 @@ class Memory:
     failures: passes that failed in a row. doubt: the provider's watch may not tell the truth
     about the copy. gone: a deletion was answered with the proof that the copy is no more.
     homeless: its namespace was found missing. trouble: what failed last, told: what was said
-    of it. settled: see ``kbind.perform``.
+    of it. settled: see ``kbind.perform``. retry_at: loop time at which a refused spec is sent
+    again though nothing changed, 0 for none.
     """
 
     uid: str
@@ -37,6 +38,7 @@ class Memory:
     trouble: str | None = None
     told: str | None = None
     settled: dict[Step, bytes] = field(default_factory=dict)
+    retry_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

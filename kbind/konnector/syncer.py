@@ -30,6 +30,7 @@ from kbind.errors import (
 )
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Memory, Passes, Report, says
+from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
 from kbind.situation import Scope
 from kbind.steps import Recheck, Side, Step
@@ -146,6 +147,10 @@ class Syncer:
         memory = self._memories.get(key)
         if memory is None or memory.uid != entry.uid:
             memory = Memory(entry.uid)
+        if memory.retry_at and memory.retry_at <= asyncio.get_running_loop().time():
+            memory.retry_at = 0.0
+            for step in SPEC_STEPS:
+                memory.settled.pop(step, None)
         instance = orjson.loads(entry.raw)
         copy = self._copies.get(key)
         try:
@@ -189,6 +194,11 @@ class Syncer:
                 self._copies.learn(sight.raw)
         for side, answer in report.batch.answers:
             self._caches[side].learn(answer)
+        instance = report.batch.situation.instance["metadata"]
+        released = Step.RELEASE in report.plan.steps and not instance.get("finalizers")
+        if released and instance.get("deletionTimestamp"):
+            # It went with its last finalizer, and the answer still bears the version of before.
+            self.instances.forget(key, instance["uid"])
         if report.batch.gone:
             memory.gone = True
             standing = self._copies.get(key)
@@ -205,10 +215,16 @@ class Syncer:
                 # An answer may hold what somebody else changed meanwhile, and now that it is in
                 # the cache no event will tell of that. So nothing is at rest until a pass finds
                 # nothing left to write.
-                memory.failures = 0
+                if any(call.step in SPEC_STEPS for call in report.batch.calls):
+                    memory.retry_at = 0.0
+                if not memory.retry_at:
+                    memory.failures = 0
                 return 0.0
             if report.plan.recheck is Recheck.AT_THE_PASS:
                 return self._recheck
+            if memory.retry_at:
+                # The refusal stands: events of the object do not send its spec again.
+                return max(memory.retry_at - asyncio.get_running_loop().time(), 0.0)
             memory.failures = 0
             memory.trouble = memory.told = None
             return None
@@ -239,9 +255,12 @@ class Syncer:
             error=str(error),
             failures=memory.failures,
         )
+        pause = delay(memory.failures)
         if _of_the_server(error):
-            return delay(memory.failures, cap=self._recheck)
-        return delay(memory.failures)
+            pause = delay(memory.failures, cap=self._recheck)
+        if step in SPEC_STEPS and step in memory.settled:
+            memory.retry_at = asyncio.get_running_loop().time() + pause
+        return pause
 
     def _note_conflict(self, key: Key, refused: str | None) -> None:
         if self.conflicts.get(key) == refused:

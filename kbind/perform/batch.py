@@ -66,8 +66,10 @@ async def perform(
             if step is Step.NAMESPACE and isinstance(error, Conflict):
                 continue  # somebody else created it
             batch.failed = batch.failed or (step, error)
-            if step is Step.DELIVER and isinstance(error, _SPEC_REFUSED):
-                continue  # what became of the spec that stands there still comes down
+            if step in SPEC_STEPS and isinstance(error, _SPEC_REFUSED):
+                settled[step] = digest(todo)
+                if step is Step.DELIVER:
+                    continue  # what became of the spec that stands there still comes down
             return batch
         batch.calls.append(todo)
         _take(batch, todo, answer)
@@ -75,6 +77,10 @@ async def perform(
             _settle(batch, step, settled)
     return batch
 
+
+SPEC_STEPS = (Step.CREATE, Step.ADOPT, Step.DELIVER)
+"""Steps that send the spec. One that was refused is settled until either side changes, or until
+the caller wants it tried again."""
 
 _SPEC_REFUSED = (Invalid, Forbidden, ServerFailed)
 

@@ -156,14 +156,6 @@ def transition(obj: Mapping[str, Any], condition: str) -> str:
     return time
 
 
-def copy_marks(instance: Mapping[str, Any], cluster: str) -> dict[str, str]:
-    """The annotations of *instance*'s copy. cluster: the consumer's UID."""
-    return {
-        words.CLUSTER_UID: cluster,
-        words.OBJECT_UID: instance["metadata"]["uid"],
-    }
-
-
 async def uid_of(cluster: Handle) -> str:
     """The cluster's own UID."""
     uid: str = (await cluster.get(new("v1", "Namespace", "kube-system")))["metadata"]["uid"]

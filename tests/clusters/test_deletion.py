@@ -113,6 +113,7 @@ async def test_a_copy_is_made_again_once_the_old_one_is_gone(scene: Scene) -> No
     instance = await scene.synced("one", size=1)
     first = await scene.provider.merge(instance, finalizers(FOREIGN))
     await scene.provider.delete(first)
+    await scene.konnector.look_again(instance)
     await scene.consumer.merge(instance, {"spec": {"size": 2}})
     before, going = await scene.standing(instance)
     assert going["spec"]["size"] == 1

@@ -3,7 +3,7 @@ nobody else; a status finds its way."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from copy import deepcopy
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from kbind import words
 from kbind.testing.handles import Object
-from kbind.testing.running import RunningKonnector, add_connection, binding
+from kbind.testing.running import USER, RunningKonnector, add_connection, binding
 from tests.clusters.scenes import Scene, crd_ref, event, events, reason, synced
 from tests.clusters.widgets import WIDGETS, crd
 from tests.clusters.world import World
@@ -36,6 +36,10 @@ def spec_fields(definition: Object) -> dict[str, Any]:
     return fields
 
 
+def counts(number: int) -> Callable[[Any], bool]:
+    return lambda seen: bool(seen["status"]["count"] == number)
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def strict(world: World, konnector: RunningKonnector) -> AsyncIterator[Scene]:
     """Widgets whose schema the provider has tightened since it was brought over."""
@@ -47,7 +51,7 @@ async def strict(world: World, konnector: RunningKonnector) -> AsyncIterator[Sce
     tight = crd()
     spec_fields(tight)["size"]["maximum"] = 10
     await world.provider.merge(crd_ref(), {"spec": tight["spec"]})
-    await reason(world.consumer, bound, "Ready", "Pinned")
+    await reason(world.consumer, bound, "Ready", "Pinned", "True")
     yield Scene(world, konnector, "team-a")
 
 
@@ -81,6 +85,18 @@ async def test_a_change_that_the_provider_refuses(strict: Scene) -> None:
     spec_fields({"spec": spec})["size"]["maximum"] = 20
     await strict.provider.merge(crd_ref(), {"spec": spec})
     await strict.provider.until(instance, lambda seen: seen["spec"]["size"] == 11)
+
+
+async def test_a_refused_spec_is_not_sent_at_every_event(strict: Scene) -> None:
+    instance = await strict.synced("busy", size=1)
+    await strict.consumer.merge(instance, {"spec": {"size": 11}})
+    await event(strict.consumer, instance, "SyncFailed")
+    for count in range(30):
+        await strict.provider.set_status(instance, {"count": count})
+        await strict.consumer.until(instance, counts(count))
+    audit = strict.provider.cluster.audit(USER)
+    refused = [e for e in audit if e.name == "busy" and e.verb == "patch" and e.status == 422]
+    assert 1 <= len(refused) < 10
 
 
 async def test_a_list_that_the_provider_cannot_merge(strict: Scene) -> None:

@@ -546,6 +546,7 @@ def test_a_status_that_goes_up_is_written_to_the_provider() -> None:
     todo = made(Step.MIRROR, state)
     assert (todo.side, todo.path) == (Side.PROVIDER, f"{PATH}/status")
     assert status_of(todo) == {"a": 1}
+    assert call(Step.MIRROR, replace(state, copy=None)) is None
 
 
 def test_a_spec_that_comes_down_is_not_sent_up() -> None:

@@ -148,6 +148,7 @@ KEYED: list[Any] = [
     (["text"], [tcp()], {TCP: PORT}, True),
     ([{"port": 80}], {"port": 80}, {TCP: PORT}, True),
     ([{"port": 80}], ["text"], {TCP: PORT}, True),
+    ([{"port": 80}], None, {TCP: PORT}, True),
 ]  # fmt: skip
 
 

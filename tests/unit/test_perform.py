@@ -15,6 +15,7 @@ from kbind.errors import (
     GuardViolation,
     Invalid,
     NotFound,
+    ServerFailed,
     Unreachable,
 )
 from kbind.facts import Copy
@@ -73,6 +74,29 @@ async def test_a_failed_effect_ends_the_batch() -> None:
     assert batch.failed == (Step.CREATE, error)
     assert [call.step for call in batch.calls] == [Step.HOLD]
     assert len(ours.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "goes_on"),
+    [(Invalid, True), (Forbidden, True), (ServerFailed, True), (Conflict, False),
+     (NotFound, False), (Unreachable, False)],
+)  # fmt: skip
+async def test_the_status_comes_down_although_the_spec_is_refused(
+    kind: type[ClusterError], goes_on: bool
+) -> None:
+    ours = consumer()
+    state = situation(instance(spec={"size": 2}), copy(status={"phase": "Ready"}))
+    batch = await run([Step.DELIVER, Step.MIRROR], state, ours, provider(failed(kind)))
+    assert batch.failed is not None
+    assert batch.failed[0] is Step.DELIVER
+    assert [verb for verb, _, _ in ours.seen] == (["patch"] if goes_on else [])
+
+
+async def test_of_two_failures_the_first_is_told() -> None:
+    refused, later = failed(Invalid), failed(Unreachable)
+    state = situation(instance(spec={"size": 2}), copy(status={"phase": "Ready"}))
+    batch = await run([Step.DELIVER, Step.MIRROR], state, consumer(later), provider(refused))
+    assert batch.failed == (Step.DELIVER, refused)
 
 
 async def test_nothing_is_sent_where_nothing_would_change() -> None:

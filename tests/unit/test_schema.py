@@ -173,6 +173,15 @@ def test_a_version_that_stays_listed_has_its_own_schema() -> None:
     assert kept["schema"]["openAPIV3Schema"]["description"] == "v1alpha1"
 
 
+def test_an_update_that_kept_a_stored_version_is_in_sync_afterwards() -> None:
+    old = stored("v1alpha1", crd=crd(version("v1alpha1", storage=True)))
+    offered = crd(version("v1", storage=True))
+    updated = stored("v1alpha1", "v1", crd=wanted(offered, old))
+    assert local_word(updated, wanted(offered, updated), "provider-a") is Local.HERE_SAME
+    migrated = stored("v1", crd=updated)
+    assert local_word(migrated, wanted(offered, migrated), "provider-a") is Local.HERE_DIFFERS
+
+
 def test_synthesized_definitions_are_taken_as_they_are() -> None:
     given = crd(version("v1", storage=True), version("v1beta1"))
     local = stored("v1alpha1", crd=crd(version("v1alpha1", storage=True)))
