@@ -54,6 +54,6 @@ _REFUSALS = {
 
 
 def refusal(copy: Copy) -> str:
-    """What a user is told about a copy that is not ours to write. Raises KeyError for the words
-    that no refusal can follow from."""
-    return _REFUSALS[copy]
+    """What a user is told about a copy that is not ours to write. Words that no bundled rule
+    refuses are told as they are: an overlay may refuse more."""
+    return _REFUSALS.get(copy) or f"the rules of this konnector refuse a copy that is {copy}"

@@ -25,6 +25,7 @@ class TableSpec:
     steps: the steps that ``then: {steps: [...]}`` may name; empty where it only gives verdicts.
     documents: the objects that facts declared by an overlay may be taken from; empty where a
     table has none to look at.
+    reasoned: the verdicts that users are told, and that therefore need a reason.
     """
 
     name: str
@@ -33,6 +34,7 @@ class TableSpec:
     verdicts: type[StrEnum] | None
     steps: frozenset[Step]
     documents: tuple[str, ...] = ()
+    reasoned: tuple[str, ...] = ()
 
 
 DUTY: Final = TableSpec(
@@ -50,6 +52,7 @@ OWNERSHIP: Final = TableSpec(
     Verdict,
     frozenset(),
     documents=("instance", "copy"),
+    reasoned=(Verdict.REFUSE,),
 )
 INSTANCE: Final = TableSpec(
     "instance",
@@ -83,6 +86,7 @@ SOURCE: Final = TableSpec(
     ("asked", "listing"),
     Source,
     frozenset(),
+    reasoned=(Source.REPORT,),
 )
 DELIVERY: Final = TableSpec(
     "delivery",

@@ -56,11 +56,13 @@ async def perform(
         if step in settled and settled[step] == digest(todo):
             continue
         guard(todo, batch.situation)
+        traces = step in BEST_EFFORT and not todo.answers_object
         try:
             answer = await send(todo, writers[todo.side])
         except ClusterError as error:
             if step in BEST_EFFORT:
-                if isinstance(error, Invalid):
+                # An Event that is there already is a conflict of names.
+                if isinstance(error, Invalid) or (traces and isinstance(error, Conflict)):
                     settled[step] = digest(todo)
                 continue
             if step is Step.NAMESPACE and isinstance(error, Conflict):
@@ -73,6 +75,8 @@ async def perform(
             return batch
         batch.calls.append(todo)
         _take(batch, todo, answer)
+        if traces:
+            settled[step] = digest(todo)  # said once
         if not todo.unfinished:
             _settle(batch, step, settled)
     return batch

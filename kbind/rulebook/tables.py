@@ -227,6 +227,8 @@ def _then(reader: Reader, spec: TableSpec, value: Value) -> _Then | None:
     verdict = _verdict(reader, spec, values["verdict"]) if "verdict" in values else None
     steps = _steps(reader, spec, values["steps"]) if "steps" in values else None
     reason = reader.word(values["reason"], "reason", Reason) if "reason" in values else None
+    if verdict in spec.reasoned and "reason" not in values:
+        reader.report(value.place, f"{verdict} is told to users, and needs a reason")
     recheck = reader.word(values["recheck"], "recheck", Recheck) if "recheck" in values else None
     return _Then(
         verdict, steps, Reason(reason) if reason else None, Recheck(recheck or Recheck.ON_EVENT)

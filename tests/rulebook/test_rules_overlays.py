@@ -182,6 +182,11 @@ def test_an_overlap_points_at_the_overlay(overlay: Path) -> None:
         ("table: ownership\nreplace: {creat: []}\n", 2),
         ("table: ownership\nreplace: {create: {}}\n", 2),
         ("table: ownership\nreplace: []\n", 2),
+        (
+            "table: ownership\nreplace:\n  create:\n"
+            "  - {rule: no, why: No., when: {copy: absent}, then: {verdict: refuse}}\n",
+            4,
+        ),
         ("table: ownrship\n", 1),
         ("table: ownership\nfacts: [copy]\n", 2),
         (TIERS.format(table="delivery", source="instance.spec"), 4),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import Any
 
 import orjson
 import pytest
@@ -286,6 +287,16 @@ async def test_a_status_that_the_schema_prunes_is_written_once() -> None:
     first = await run([Step.MIRROR], situation(there=there), ours, settled=settled)
     again = situation(first.situation.instance, there)
     await run([Step.MIRROR], again, ours, settled=settled)
+    assert len(ours.seen) == 1
+
+
+@pytest.mark.parametrize("answer", [{"kind": "Event"}, failed(Conflict)])
+async def test_an_event_is_posted_once(answer: Any) -> None:
+    settled: dict[Step, bytes] = {}
+    ours = consumer(answer)
+    for minute in range(3):
+        state = situation(there=copy(), now=f"2026-01-01T00:0{minute}:00Z")
+        await run([Step.HELD], state, ours, settled=settled)
     assert len(ours.seen) == 1
 
 
