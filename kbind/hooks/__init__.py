@@ -1,17 +1,9 @@
 """The contract for plugin authors, and the loading of plugins."""
 
+from kbind.facts import Definition
 from kbind.hooks.loading import Sources, load
-from kbind.hooks.specs import (
-    Definition,
-    ExportedApi,
-    Offer,
-    ProviderReader,
-    SchemaSource,
-    SourceFactory,
-    exported,
-    hookimpl,
-    revision,
-)
+from kbind.hooks.specs import ProviderReader, SchemaSource, SourceFactory, hookimpl
+from kbind.schema import ExportedApi, Offer, exported, revision
 
 __all__ = [
     "Definition",

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 import pluggy
 
-from kbind.facts import Definition
-from kbind.schema import ExportedApi, Offer, exported, revision
+from kbind.schema import ExportedApi, Offer
 
 hookspec = pluggy.HookspecMarker("kbind")
 hookimpl = pluggy.HookimplMarker("kbind")
@@ -69,18 +68,3 @@ def kbind_schema_sources() -> Mapping[str, SourceFactory]:
     Called once, when plugins are loaded. A name that two plugins bring stops the start.
     """
     raise NotImplementedError
-
-
-__all__ = [
-    "Definition",
-    "ExportedApi",
-    "Offer",
-    "ProviderReader",
-    "SchemaSource",
-    "SourceFactory",
-    "exported",
-    "hookimpl",
-    "hookspec",
-    "kbind_schema_sources",
-    "revision",
-]
