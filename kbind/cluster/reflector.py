@@ -139,7 +139,9 @@ class Reflector:
                 continue
             failures = 1 if self._moved else failures + 1
             if failed is not None:
-                self._log.warning("not following", error=str(failed), failures=failures)
+                # A server that has just been given a CRD asks to be left alone for a second.
+                tell = self._log.info if isinstance(failed, Throttled) else self._log.warning
+                tell("not following", error=str(failed), failures=failures)
                 self._set(failed)
             await asyncio.sleep(self._pause(failed, failures))
 
