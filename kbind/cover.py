@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kbind.apis import Key
+from kbind.errors import SpecInvalid
 from kbind.facts import ConflictPolicy
 
 
@@ -36,18 +37,22 @@ class Bound:
 
     @classmethod
     def of(cls, kind: str, binding: Mapping[str, Any]) -> Bound | None:
-        """None for one that is being deleted."""
+        """None for one that is being deleted. Raises SpecInvalid for one whose spec only another
+        version of the CRD can have let through."""
         metadata = binding["metadata"]
         if metadata.get("deletionTimestamp"):
             return None
         spec = binding["spec"]
-        return cls(
-            Ref(kind, Key(metadata.get("namespace", ""), metadata["name"])),
-            spec["connectionRef"]["name"],
-            tuple(api["name"] for api in spec["apis"]),
-            ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),
-            metadata["creationTimestamp"],
-        )
+        try:
+            return cls(
+                Ref(kind, Key(metadata.get("namespace", ""), metadata["name"])),
+                spec["connectionRef"]["name"],
+                tuple(api["name"] for api in spec["apis"]),
+                ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),
+                metadata["creationTimestamp"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpecInvalid(f"this version of kbind does not understand it: {error}") from error
 
 
 class Coverage:

@@ -101,6 +101,10 @@ class SchemaSourceError(KbindError):
     """A schema source has no answer; shown on the Connection as it stands."""
 
 
+class SpecInvalid(KbindError):
+    """A spec of one of kbind's own objects that this version cannot read."""
+
+
 class GuardViolation(KbindError):
     """A step that no rule may lead to: a bug. The object is stopped and nothing is retried."""
 

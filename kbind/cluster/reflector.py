@@ -139,8 +139,10 @@ class Reflector:
                 continue
             failures = 1 if self._moved else failures + 1
             if failed is not None:
-                # A server that has just been given a CRD asks to be left alone for a second.
-                tell = self._log.info if isinstance(failed, Throttled) else self._log.warning
+                # What is so for long is said once, and a server that has just been given a CRD
+                # asks to be left alone for a second.
+                known = isinstance(failed, Throttled) or str(failed) == str(self.error)
+                tell = self._log.info if known else self._log.warning
                 tell("not following", error=str(failed), failures=failures)
                 self._set(failed)
             await asyncio.sleep(self._pause(failed, failures))
@@ -260,8 +262,12 @@ class Reflector:
             self._tell()
 
     def _tell(self) -> None:
-        if self._on_state is not None:
+        if self._on_state is None:
+            return
+        try:
             self._on_state()
+        except Exception:  # whoever listens must not end the following
+            self._log.exception("a change of state was not taken in; please report it")
 
     @staticmethod
     def _pause(failed: ClusterError | None, failures: int) -> float:

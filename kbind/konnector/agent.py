@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,6 +56,16 @@ class Wish:
     provider: Client
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The runner of one Connection, which is this very object: a list may show one that was
+    made anew under its name. uid: of the Connection."""
+
+    uid: str
+    runner: ConnectionRunner
+    task: asyncio.Task[None]
+
+
 class Konnector:
     """One agent beside one consumer cluster. ``run`` does everything; the rest is for those who
     watch it: ``ready``, ``shared``, ``syncers``."""
@@ -76,7 +86,7 @@ class Konnector:
         )
         self.syncers: dict[str, Syncer] = {}
         self._wishes: dict[str, Wish] = {}
-        self._runners: dict[str, tuple[ConnectionRunner, asyncio.Task[None]]] = {}
+        self._runners: dict[str, Running] = {}
         self._known: dict[Ref, Bound] = {}
         self._statuses = BindingStatuses(self.shared, self.syncers)
         self._bindings: Lane[Ref] = Lane(self._binding_turn)
@@ -148,7 +158,7 @@ class Konnector:
             *(syncer.stop(SHUTDOWN) for syncer in self.syncers.values()),
         )
         # Lines go last: passes in flight still used them.
-        runners = [task for _, task in self._runners.values()]
+        runners = [running.task for running in self._runners.values()]
         for task in runners:
             task.cancel()
         await asyncio.gather(*runners, return_exceptions=True)
@@ -180,15 +190,22 @@ class Konnector:
             "deletionTimestamp"
         )
         running = self._runners.get(key.name)
-        if live and running is None:
-            runner = ConnectionRunner(key.name, self.shared, self._line_changed)
-            self._runners[key.name] = (runner, asyncio.create_task(runner.run()))
-        elif live and running is not None:
-            running[0].wake()
-        elif running is not None:
+        if running is not None and not (live and entry is not None and entry.uid == running.uid):
             del self._runners[key.name]
-            running[1].cancel()
+            running.task.cancel()
+            running = None
+        if running is not None:
+            running.runner.wake()
+        elif live and entry is not None:
+            runner = ConnectionRunner(key.name, self.shared, self._line_changed)
+            task = asyncio.create_task(runner.run())
+            self._runners[key.name] = Running(entry.uid, runner, task)
         self._line_changed(key.name)
+
+    def _wake(self, connection: str) -> None:
+        running = self._runners.get(connection)
+        if running is not None:
+            running.runner.wake()
 
     def _line_changed(self, connection: str) -> None:
         """A Connection's line or what it delivered may have changed."""
@@ -212,9 +229,7 @@ class Konnector:
         for bound in (before, after):
             if bound is None:
                 continue
-            runner = self._runners.get(bound.connection)
-            if runner is not None:
-                runner[0].wake()
+            self._wake(bound.connection)
             for api in bound.apis:
                 if api in self.syncers:
                     self.syncers[api].touch(bound.ref.key.namespace)
@@ -225,9 +240,7 @@ class Konnector:
         self._syncer_work.set()
         for bound in self.shared.coverage().listing(key.name):
             self._bindings.add(bound.ref)
-            runner = self._runners.get(bound.connection)
-            if runner is not None:
-                runner[0].wake()
+            self._wake(bound.connection)
 
     async def _binding_turn(self, ref: Ref) -> float | None:
         try:
@@ -246,21 +259,26 @@ class Konnector:
         while True:
             await self._syncer_work.wait()
             self._syncer_work.clear()
-            wishes = self._wanted()
-            ending = []
-            for name, wish in list(self._wishes.items()):
-                if wishes.get(name) != wish:
-                    del self._wishes[name]
-                    ending.append(self.syncers.pop(name).stop(DISENGAGE))
-                    log.info("syncing stopped", api=name, connection=wish.connection)
-            await asyncio.gather(*ending)
-            await self._close_retired()
-            for name, wish in wishes.items():
-                if name not in self._wishes:
-                    self._wishes[name] = wish
-                    self.syncers[name] = self._syncer(wish)
-                    self.syncers[name].start()
-                    log.info("syncing started", api=name, connection=wish.connection)
+            try:
+                await self._adjust(self._wanted())
+            except Exception:
+                log.exception("syncers were not adjusted; please report it")
+
+    async def _adjust(self, wishes: Mapping[str, Wish]) -> None:
+        ending = []
+        for name, wish in list(self._wishes.items()):
+            if wishes.get(name) != wish:
+                del self._wishes[name]
+                ending.append(self.syncers.pop(name).stop(DISENGAGE))
+                log.info("syncing stopped", api=name, connection=wish.connection)
+        await asyncio.gather(*ending)
+        await self._close_retired()
+        for name, wish in wishes.items():
+            if name not in self._wishes:
+                self._wishes[name] = wish
+                self.syncers[name] = self._syncer(wish)
+                self.syncers[name].start()
+                log.info("syncing started", api=name, connection=wish.connection)
 
     def _wanted(self) -> dict[str, Wish]:
         wishes = {}
@@ -303,9 +321,9 @@ class Konnector:
             self._bindings.add_after(bound.ref, 0.5)
 
     def _lost(self, connection: str) -> None:
-        runner = self._runners.get(connection)
-        if runner is not None:
-            runner[0].lost()
+        running = self._runners.get(connection)
+        if running is not None:
+            running.runner.lost()
 
     async def _backstop(self) -> None:
         """A pass over everything that is cached: no requests where all is well."""

@@ -11,7 +11,7 @@ import orjson
 from kbind.apis import BINDINGS, CLUSTER_BINDINGS, Api, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Bound, Ref
-from kbind.errors import ClusterError, Forbidden
+from kbind.errors import ClusterError, Forbidden, SpecInvalid
 from kbind.konnector import status as statuses
 from kbind.konnector.link import Link
 from kbind.konnector.shared import Shared
@@ -67,24 +67,28 @@ class BindingStatuses:
         if entry is None:
             return None
         binding = orjson.loads(entry.raw)
-        bound = Bound.of(ref.kind, binding)
-        if bound is None:
-            return None
-        states = [self._api(bound, api) for api in dict.fromkeys(bound.apis)]
-        judgements = self._judge(bound, states, _note(binding["spec"]))
         standing = binding.get("status") or {}
         generation = binding["metadata"].get("generation", 1)
+        status = dict(standing)
+        try:
+            bound = Bound.of(ref.kind, binding)
+            if bound is None:
+                return None
+            states = [self._api(bound, api) for api in dict.fromkeys(bound.apis)]
+            status["boundAPIs"] = [
+                {"name": s.name, "crdHash": s.crd_hash, "conflictCount": len(s.conflicts)}
+                for s in states
+            ]
+            judgements = self._judge(bound, states, _note(binding["spec"]))
+        except SpecInvalid as error:
+            problem = (Reason.SPEC_INVALID, str(error))
+            judgements = [_verdict(c, problem) for c in (Condition.READY, Condition.SYNCED)]
         known = standing.get("observedGeneration") == generation
         if known and any(j.status == "Unknown" for j in judgements):
             # Still being found out, after a start or a reconnect: what stands is not a guess.
             return self._shared.settings.binding_interval
-        status = {
-            **standing,
+        status |= {
             "observedGeneration": generation,
-            "boundAPIs": [
-                {"name": s.name, "crdHash": s.crd_hash, "conflictCount": len(s.conflicts)}
-                for s in states
-            ],
             "conditions": judged(
                 judgements,
                 standing.get("conditions") or (),

@@ -51,11 +51,8 @@ class ConnectionRunner:
         self._wake = asyncio.Event()
         self._delivery = Delivery(shared.consumer, shared.caches.crds, shared.book)
         self._secret: SecretWatch | None = None
+        self._link: Link | None = None
         self._lost = False
-
-    @property
-    def link(self) -> Link | None:
-        return self._shared.links.get(self.name)
 
     def wake(self) -> None:
         """Another pass is due; it discovers anew only when that is due as well."""
@@ -74,11 +71,7 @@ class ConnectionRunner:
                 try:
                     await self._pass()
                 except ClusterError as error:
-                    log.warning("a pass over a connection failed", name=self.name, error=str(error))
-                except Exception:
-                    log.exception(
-                        "a pass over a connection broke; please report it", name=self.name
-                    )
+                    log.warning("a connection's status was not written", error=str(error))
                 try:
                     async with asyncio.timeout(self._shared.settings.discovery_interval):
                         await self._wake.wait()
@@ -95,16 +88,27 @@ class ConnectionRunner:
         if entry is None:
             return
         connection = orjson.loads(entry.raw)
-        wanted = policies(connection)
         try:
+            wanted = policies(connection)
             link = await self._engage(connection, wanted)
             judgements = judge(None, note(link, wanted))
         except Stop as stop:
-            judgements = judge(stop)
-            if self.link is not None:
-                self.link.ready = False
+            judgements = self._stopped(stop)
+        except Exception as error:
+            log.exception("a pass over a connection broke; please report it", name=self.name)
+            message = f"{type(error).__name__}; the konnector's log has more"
+            judgements = self._stopped(Stop(Condition.READY, Reason.INTERNAL_ERROR, message))
         self._on_change(self.name)
+        if judgements[-1].status == "Unknown" and (connection.get("status") or {}).get(
+            "conditions"
+        ):
+            return  # still being found out, after a start: what stands is not a guess
         await self._write(connection, judgements)
+
+    def _stopped(self, stop: Stop) -> list[Judgement]:
+        if self._link is not None:
+            self._link.ready = False
+        return judge(stop)
 
     async def _engage(self, connection: Mapping[str, Any], wanted: Policies) -> Link:
         """Raises Stop where the Connection cannot be Ready."""
@@ -128,7 +132,7 @@ class ConnectionRunner:
     # --- the line to the provider ------------------------------------------------------------
 
     async def _line(self, credentials: Credentials) -> Link:
-        link = self.link
+        link = self._link
         if link is not None and link.credentials == credentials:
             return link
         self._give_up()
@@ -137,13 +141,15 @@ class ConnectionRunner:
         except KbindError as error:
             raise Stop(Condition.SECRET_VALID, Reason.SECRET_INVALID, str(error)) from error
         link = Link(self.name, credentials, Client(transport, side="provider"))
-        self._shared.links[self.name] = link
+        self._link = self._shared.links[self.name] = link
         return link
 
     def _give_up(self) -> None:
-        link = self._shared.links.pop(self.name, None)
+        link, self._link = self._link, None
         if link is not None:
             link.ready = False
+            if self._shared.links.get(self.name) is link:
+                del self._shared.links[self.name]
             self._shared.retired.append(link.client)
             self._on_change(self.name)
 
@@ -182,6 +188,7 @@ class ConnectionRunner:
             export = exports.get(api)
             if export is None:
                 message = f"the provider does not export {api}"
+                link.memo.pop(api, None)
                 link.delivered[api] = Delivered(Reason.API_NOT_EXPORTED, message)
                 continue
             wanted = _wanted(coverage, self.name, export)
@@ -192,6 +199,7 @@ class ConnectionRunner:
             try:
                 link.delivered[api] = await self._delivery.deliver(link, export, policy, wanted)
             except (ClusterError, SchemaSourceError) as error:
+                link.memo.pop(api, None)
                 link.delivered[api] = Delivered(Reason.SCHEMA_SOURCE_FAILED, str(error))
             if link.delivered[api].reason == Reason.PENDING:
                 self.wake()
@@ -201,7 +209,7 @@ class ConnectionRunner:
     async def _write(self, connection: Mapping[str, Any], judgements: list[Judgement]) -> None:
         standing = connection.get("status") or {}
         status = dict(standing)
-        link = self.link
+        link = self._link
         status.setdefault("localClusterUID", self._shared.cluster)
         if link is not None and link.ready:
             status.setdefault("remoteClusterUID", link.remote)

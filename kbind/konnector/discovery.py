@@ -25,14 +25,20 @@ T = TypeVar("T")
 
 
 def policies(connection: Mapping[str, Any]) -> Policies:
-    """Of a Connection, with the defaults of its CRD."""
-    schema = connection["spec"].get("schema") or {}
-    return Policies(
-        schema.get("source", str(Asked.AUTO)),
-        PullPolicy(schema.get("pullPolicy", PullPolicy.BOUND)),
-        UpdatePolicy(schema.get("updatePolicy", UpdatePolicy.ALWAYS)),
-        bool(connection["spec"].get("autoBind", False)),
-    )
+    """Of a Connection, with the defaults of its CRD. Raises Stop for a spec that only another
+    version of the CRD can have let through."""
+    try:
+        spec = connection["spec"]
+        schema = spec.get("schema") or {}
+        return Policies(
+            str(schema.get("source", Asked.AUTO)),
+            PullPolicy(schema.get("pullPolicy", PullPolicy.BOUND)),
+            UpdatePolicy(schema.get("updatePolicy", UpdatePolicy.ALWAYS)),
+            bool(spec.get("autoBind", False)),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"this version of kbind does not understand the spec: {error}"
+        raise Stop(Condition.READY, Reason.SPEC_INVALID, message) from error
 
 
 async def discover(link: Link, asked: str, book: Rulebook, sources: Sources) -> None:

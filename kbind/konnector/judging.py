@@ -35,13 +35,15 @@ def judge(stop: Stop | None, note: str = "") -> list[Judgement]:
         well: Status = "False" if condition is Condition.PERMISSION_DENIED else "True"
         if stop is not None and place == met:
             ill: Status = "True" if condition is Condition.PERMISSION_DENIED else "False"
-            judgements.append(Judgement(condition, ill, stop.reason, stop.message))
+            status = "Unknown" if stop.reason == Reason.PENDING else ill
+            judgements.append(Judgement(condition, status, stop.reason, stop.message))
         elif place < met:
             judgements.append(Judgement(condition, well, Reason.AS_EXPECTED))
         else:
             judgements.append(Judgement(condition, "Unknown", Reason.PENDING))
     if stop is not None:
-        ready = Judgement(Condition.READY, "False", stop.reason, stop.message)
+        status = "Unknown" if stop.reason == Reason.PENDING else "False"
+        ready = Judgement(Condition.READY, status, stop.reason, stop.message)
     else:
         ready = Judgement(Condition.READY, "True", Reason.AS_EXPECTED, note)
     return [*judgements, ready]

@@ -13,6 +13,7 @@ from kbind.cluster.client import Client
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Transport
 from kbind.cover import Bound, Coverage, Ref
+from kbind.errors import SpecInvalid
 from kbind.hooks import Sources
 from kbind.konnector.link import Link
 from kbind.konnector.passes import Report
@@ -72,12 +73,8 @@ class Shared:
     def coverage(self) -> Coverage:
         """All live bindings as they are known now."""
         if self._coverage is None:
-            self._coverage = Coverage(
-                bound
-                for kind in ("ClusterBinding", "Binding")
-                for _, entry in self.caches.of(kind).items()
-                if (bound := Bound.of(kind, orjson.loads(entry.raw))) is not None
-            )
+            known = (self.bound(ref) for ref in self.all_bindings())
+            self._coverage = Coverage(bound for bound in known if bound is not None)
         return self._coverage
 
     def bindings_changed(self) -> None:
@@ -85,9 +82,15 @@ class Shared:
         self._coverage = None
 
     def bound(self, ref: Ref) -> Bound | None:
-        """A live binding, or None."""
+        """A live binding, or None; one that cannot be read binds nothing, and its status says
+        so."""
         entry = self.caches.of(ref.kind).get(ref.key)
-        return None if entry is None else Bound.of(ref.kind, orjson.loads(entry.raw))
+        if entry is None:
+            return None
+        try:
+            return Bound.of(ref.kind, orjson.loads(entry.raw))
+        except SpecInvalid:
+            return None
 
     def all_bindings(self) -> list[Ref]:
         """Every binding that is known, also those that are being deleted."""

@@ -21,6 +21,10 @@ class Connector:
     def __init__(self, *clusters: MemoryCluster) -> None:
         self._clusters = {cluster.name: cluster for cluster in clusters}
 
+    def add(self, cluster: MemoryCluster) -> None:
+        """Another server that is there from now on."""
+        self._clusters[cluster.name] = cluster
+
     async def __call__(self, credentials: Credentials) -> Transport:
         host = urlsplit(credentials.server).hostname or ""
         cluster = self._clusters.get(host.removesuffix(".memory"))

@@ -1,0 +1,95 @@
+"""Turns that are rare and must come out all the same: in virtual time."""
+
+from __future__ import annotations
+
+from kbind import words
+from kbind.testing.handles import Handle, Object, condition, find_condition, new
+from kbind.testing.memory import MemoryCluster
+from kbind.testing.running import USER, binding, connection, connection_secret
+from tests.clusters.widgets import WIDGETS, crd, widget
+from tests.stories.telling import Story, tell
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+CONNECTIONS = "connections.core.kbind.io"
+
+
+def reason(obj: Object) -> str:
+    return str((find_condition(obj, "Ready") or {}).get("reason"))
+
+
+def test_a_connection_made_anew_behind_the_watch_leads_to_its_own_provider() -> None:
+    async def main(story: Story) -> None:
+        await story.bound()
+        other = MemoryCluster("other", now=story.time.now)
+        story.connect.add(other)
+        await story.consumer.create(connection_secret(other, "other"))
+        here = story.clusters[0]
+        for verb in ("list", "watch"):
+            here.deny(USER, verb, CONNECTIONS)
+        here.break_streams()
+        await story.wait(1)
+        await story.consumer.delete(connection())
+        anew = connection() | {"spec": connection("other")["spec"]}
+        await story.consumer.create(anew)
+        here.compact()
+        for verb in ("list", "watch"):
+            here.allow(USER, verb, CONNECTIONS)
+        await story.wait(120)
+
+        theirs = await Handle.open(other, connect=story.connect)
+        there = await theirs.get(new("v1", "Namespace", "kube-system"))
+        await theirs.close()
+        seen = await story.consumer.get(anew)
+        assert condition(seen, "Ready")
+        assert seen["status"]["remoteClusterUID"] == there["metadata"]["uid"]
+        one = await story.consumer.create(widget("one", size=1))
+        await story.wait(60)
+        assert await story.provider.find(one) is None
+
+    tell(main)
+
+
+def test_a_binding_of_another_version_of_the_crd_harms_itself_alone() -> None:
+    async def main(story: Story) -> None:
+        await story.bound()
+        definition = await story.consumer.get(
+            new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "bindings.core.kbind.io")
+        )
+        spec = definition["spec"]
+        fields = spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        del fields["properties"]["conflictPolicy"]["enum"]
+        await story.consumer.merge(definition, {"spec": spec})
+        await story.consumer.namespace("team-b")
+        newer = binding([WIDGETS], "team-b", "newer", conflictPolicy="Newer")
+        await story.consumer.create(newer)
+        await story.wait(60)
+        assert reason(await story.consumer.get(newer)) == words.Reason.SPEC_INVALID
+        await story.konnector.restart()
+        await story.wait(60)
+        one = await story.consumer.create(widget("one", size=1))
+        await story.provider.until(one, lambda seen: seen)
+        await story.consumer.merge(newer, {"spec": {"conflictPolicy": "Fail"}})
+        await story.consumer.until(newer, lambda seen: condition(seen, "Ready"))
+
+    tell(main)
+
+
+def test_what_could_not_be_looked_at_is_looked_at_again() -> None:
+    async def main(story: Story) -> None:
+        await story.provider.install_crd(crd())
+        await story.consumer.namespace("team-a")
+        here = story.clusters[0]
+        await story.consumer.namespace("kbind")
+        await story.consumer.create(connection_secret(story.clusters[1]))
+        await story.consumer.create(connection(schema={"pullPolicy": "None"}))
+        bound = await story.consumer.create(binding([WIDGETS], "team-a"))
+        await story.wait(60)
+        assert reason(await story.consumer.get(bound)) == words.Reason.SCHEMA_MISSING
+        here.deny(USER, "get", CRDS)
+        await story.wait(60)
+        assert reason(await story.consumer.get(bound)) == words.Reason.SCHEMA_SOURCE_FAILED
+        here.allow(USER, "get", CRDS)
+        await story.wait(60)
+        assert reason(await story.consumer.get(bound)) == words.Reason.SCHEMA_MISSING
+
+    tell(main)
