@@ -171,10 +171,21 @@ class Handle:
         return await self.established(crd["metadata"]["name"])
 
     async def established(self, name: str, deadline: float = DEADLINE) -> Object:
-        """The CRD, once it is served."""
+        """The CRD, once it is served: discovery follows a moment after the condition."""
         ref = new("apiextensions.k8s.io/v1", CRDS.kind, name)
         crd: Object = await self.until(ref, lambda seen: condition(seen, "Established"), deadline)
-        return crd
+        spec = crd["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["served"])
+        kind = {"apiVersion": f"{spec['group']}/{version}", "kind": spec["names"]["kind"]}
+        end = asyncio.get_running_loop().time() + deadline
+        while True:
+            try:
+                await self.api(kind)
+                return crd
+            except KbindError:
+                if asyncio.get_running_loop().time() > end:
+                    raise
+                await asyncio.sleep(0.05)
 
     async def install_core(self) -> None:
         """Kbind's own CRDs."""
