@@ -105,12 +105,18 @@ def test_an_outcome_that_does_not_come_is_an_error(tmp_path: Path) -> None:
     assert f"This did not come: consumer: {OUTCOMES[kept]}: not so after 1 s." in words
 
 
-def test_rules_that_do_not_load_stop_it(tmp_path: Path) -> None:
-    (tmp_path / "ownership.yaml").write_text("table: ownership\nreplace: {nothing: []}\n")
+@pytest.mark.parametrize("overlay", ["broken", "missing"])
+def test_rules_that_do_not_load_stop_it_before_it_begins(tmp_path: Path, overlay: str) -> None:
+    (tmp_path / "broken").mkdir()
+    broken = "table: ownership\nreplace: {nothing: []}\n"
+    (tmp_path / "broken" / "ownership.yaml").write_text(broken)
     done = subprocess.run(
-        [*KBIND, "demo", "--rules", str(tmp_path)], capture_output=True, text=True, timeout=30
+        [*KBIND, "demo", "--rules", str(tmp_path / overlay)],
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
-    assert done.returncode == 1
+    assert (done.returncode, done.stdout) == (1, "")
     assert "Traceback" not in done.stderr
     assert "error: " in done.stderr
 

@@ -43,6 +43,7 @@ def demo(keep: bool, real: bool, overlays: tuple[Path, ...], deadline: float) ->
     # Imported late: the other commands need none of it, and the packages may be missing.
     try:
         from kbind.demo.run import Options, run
+        from kbind.rulebook import load
         from kbind.testing.binaries import find_or_build
 
         if not real:
@@ -54,8 +55,10 @@ def demo(keep: bool, real: bool, overlays: tuple[Path, ...], deadline: float) ->
             f"the demo needs the package {error.name}, which is not installed",
             hint="pip install 'kbind[testing]'",
         ) from error
+    # Before the servers are built and started: that takes longer.
+    book = load(overlays)
     binaries = None
     if real:
         binaries = find_or_build(report=lambda line: click.echo(line, err=True))
-    code = asyncio.run(run(Options(binaries, keep, overlays, deadline)))
+    code = asyncio.run(run(Options(binaries, keep, book, deadline)))
     raise click.exceptions.Exit(code)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import orjson
 
@@ -20,7 +19,7 @@ from kbind.konnector.agent import Konnector
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings
 from kbind.plan import Decision
-from kbind.rulebook import Rulebook, load
+from kbind.rulebook import Rulebook
 from kbind.steps import Side
 from kbind.testing.handles import Cluster
 from kbind.testing.running import USER
@@ -80,12 +79,9 @@ class Teller:
 
 
 @asynccontextmanager
-async def running(
-    consumer: Cluster, overlays: Sequence[Path], screen: Screen
-) -> AsyncIterator[Konnector]:
-    """The konnector of *consumer*, until the block ends. Raises RulesInvalid."""
+async def running(consumer: Cluster, book: Rulebook, screen: Screen) -> AsyncIterator[Konnector]:
+    """The konnector of *consumer*, until the block ends."""
     teller = Teller(screen)
-    book = load(overlays)
     credentials = parse(orjson.dumps(consumer.kubeconfig(USER)))
     client = Client(await connect(credentials), side="consumer")
     konnector = Konnector(

@@ -18,6 +18,7 @@ from kbind.demo import clusters
 from kbind.demo.screen import Screen
 from kbind.demo.stage import Broken, Stage
 from kbind.demo.story import Chapter, chapters, promised
+from kbind.rulebook import Rulebook
 from kbind.steps import Side
 from kbind.testing.audit import Entry
 from kbind.testing.handles import Cluster, Handle
@@ -31,13 +32,13 @@ class Options:
     """What ``kbind demo`` was told.
 
     binaries: of the real servers; None for clusters in memory. keep: leave everything up after
-    the story. overlays: laid over the bundled rules. deadline: seconds for each outcome.
+    the story. book: the konnector's rules. deadline: seconds for each outcome.
     """
 
-    binaries: Path | None = None
-    keep: bool = False
-    overlays: tuple[Path, ...] = ()
-    deadline: float = 10.0
+    binaries: Path | None
+    keep: bool
+    book: Rulebook
+    deadline: float
 
 
 async def run(options: Options) -> int:
@@ -84,7 +85,7 @@ async def _stage(options: Options, screen: Screen) -> AsyncIterator[Stage]:
             screen.line(f"    {side:<8}  {_server(cluster)}  {what}")
         # What acts on the clusters ends before they do.
         async with AsyncExitStack() as agents:
-            yield Stage(handles, screen, agents, options.overlays)
+            yield Stage(handles, screen, agents, options.book)
 
 
 async def _tell(stage: Stage, deadline: float) -> int:

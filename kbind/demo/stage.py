@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,6 +15,7 @@ from kbind.demo.agent import running
 from kbind.demo.operator import Operator
 from kbind.demo.screen import Screen
 from kbind.errors import KbindError
+from kbind.rulebook import Rulebook
 from kbind.steps import Side
 from kbind.testing.handles import Handle, Object
 from kbind.testing.running import USER
@@ -60,20 +60,20 @@ def every(api_version: str, kind: str) -> Callable[[Handle], Awaitable[list[Obje
 
 
 class Stage:
-    """Both clusters by side, and the hands that act on them. overlays: laid over the rules."""
+    """Both clusters by side, and the hands that act on them. book: of the konnector."""
 
     def __init__(
         self,
         handles: Mapping[Side, Handle],
         screen: Screen,
         stack: AsyncExitStack,
-        overlays: tuple[Path, ...],
+        book: Rulebook,
     ) -> None:
         self.consumer, self.provider = handles[Side.CONSUMER], handles[Side.PROVIDER]
         self.screen = screen
         self._handles = handles
         self._stack = stack
-        self._overlays = overlays
+        self._book = book
 
     def you(self, side: Side, what: str) -> Handle:
         """Shows that a person does *what*, and gives the hands to do it with."""
@@ -91,7 +91,7 @@ class Stage:
 
     async def start_konnector(self) -> None:
         cluster = self.consumer.cluster
-        await self._stack.enter_async_context(running(cluster, self._overlays, self.screen))
+        await self._stack.enter_async_context(running(cluster, self._book, self.screen))
 
     def writes(self) -> int:
         """How many the konnector has made so far, on both clusters."""

@@ -13,7 +13,7 @@ from kbind.konnector.syncer import Syncer
 
 
 class Metrics(Collector):
-    """Counts passes and writes as they are reported, and reads sizes when it is scraped."""
+    """Counts writes and failed steps as passes report them, and reads sizes when it is scraped."""
 
     def __init__(self, syncers: Callable[[], Mapping[str, Syncer]]) -> None:
         self.registry = CollectorRegistry()
@@ -34,7 +34,7 @@ class Metrics(Collector):
         self.registry.register(self)
 
     def count(self, report: Report) -> None:
-        """Takes in one pass."""
+        """Takes in what one pass wrote, and the step that ended it."""
         api = report.scope.api.name
         for call in report.batch.calls:
             self._writes.labels(api, call.side, call.step).inc()

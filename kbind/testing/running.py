@@ -31,14 +31,15 @@ USER = "konnector"  # as whom it talks to every cluster, so that audit logs tell
 class RunningKonnector:
     """The konnector of one consumer. passes: how many it made over each instance so far.
 
-    connect: as for ``Handle.open``, for every cluster it talks to; now: the wall clock of the
-    times that it writes.
+    user: as whom it talks to the consumer; connect: as for ``Handle.open``, for every cluster it
+    talks to; now: the wall clock of the times that it writes.
     """
 
     def __init__(
         self,
         consumer: Cluster,
         *,
+        user: str = USER,
         overlays: Sequence[Path] = (),
         plugins: Sequence[object] = (),
         settings: Settings | None = None,
@@ -47,6 +48,7 @@ class RunningKonnector:
         on_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
         self._consumer = consumer
+        self._user = user
         self._book = load(overlays) if overlays else _bundled()
         self._sources = hooks.load(plugins)
         self._settings = settings or Settings()
@@ -63,7 +65,7 @@ class RunningKonnector:
         return self._task is not None
 
     async def start(self) -> None:
-        credentials = parse(orjson.dumps(self._consumer.kubeconfig(USER)))
+        credentials = parse(orjson.dumps(self._consumer.kubeconfig(self._user)))
         self._client = Client(await self._connect(credentials), side="consumer")
         self.konnector = Konnector(
             self._client,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import product
 
 from kbind.errors import Conflict
@@ -29,10 +31,7 @@ async def limit(cluster: Handle, *rules: Object) -> None:
     if isinstance(cluster.cluster, MemoryCluster):
         cluster.cluster.deny(USER, "*", "*")
         for rule in rules:
-            for group, resource, verb in product(*(rule[part] for part in PARTS)):
-                name, *below = resource.split("/")
-                named = "/".join((f"{name}.{group}" if group.strip("*") else name, *below))
-                cluster.cluster.allow(USER, verb, named)
+            _allow(cluster.cluster, rule)
         return
     role = new(f"{GROUP}/v1", "ClusterRole", USER, rules=list(rules))
     binding = new(
@@ -47,3 +46,33 @@ async def limit(cluster: Handle, *rules: Object) -> None:
             await cluster.create(obj)
         except Conflict:
             await cluster.merge(obj, obj)
+
+
+@asynccontextmanager
+async def granted(cluster: Handle, manifests: Sequence[Object]) -> AsyncIterator[None]:
+    """Within the block the user may do what *manifests* (roles and their bindings) grant to whom
+    they name, and nothing else. In memory names of objects count for nothing."""
+    await limit(cluster)
+    if isinstance(cluster.cluster, MemoryCluster):
+        for obj in manifests:
+            for rule in obj.get("rules", ()):
+                _allow(cluster.cluster, rule, obj["metadata"].get("namespace", "*"))
+        yield
+        return
+    subjects = [{"apiGroup": GROUP, "kind": "User", "name": USER}]
+    made = [
+        await cluster.create(obj | ({"subjects": subjects} if "subjects" in obj else {}))
+        for obj in manifests
+    ]
+    try:
+        yield
+    finally:
+        for obj in made:
+            await cluster.delete(obj)
+
+
+def _allow(cluster: MemoryCluster, rule: Object, namespace: str = "*") -> None:
+    for group, resource, verb in product(*(rule[part] for part in PARTS)):
+        name, *below = resource.split("/")
+        named = "/".join((f"{name}.{group}" if group.strip("*") else name, *below))
+        cluster.allow(USER, verb, named, namespace)

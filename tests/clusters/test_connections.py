@@ -292,6 +292,7 @@ async def test_a_secret_that_leads_to_another_cluster_moves_nothing(
 async def test_an_identity_that_may_not_be_read_is_permission_denied(
     world: World, konnector: RunningKonnector
 ) -> None:
+    await limit(world.provider)
     await bind_widgets(world)
     await add_secret(world, connection_secret(world.provider.cluster, user="limited")["data"])
     await world.consumer.create(connection())
