@@ -116,3 +116,15 @@ async def test_a_kubeconfig_names_the_cluster_before_it_is_served() -> None:
 def test_what_it_cannot_do_has_a_name_and_a_reason() -> None:
     assert "cel" in CANNOT
     assert all(CANNOT.values())
+
+
+async def test_an_apply_that_makes_an_object_is_a_creation_as_well() -> None:
+    cluster = MemoryCluster("one")
+    cluster.deny("limited", "create", "configmaps")
+    path = "/api/v1/namespaces/default/configmaps/c"
+    body = b'{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}'
+    query = {"fieldManager": "test"}
+    request = Request("PATCH", path, query, {"content-type": "application/apply-patch+yaml"}, body)
+    assert (await cluster.transport("limited").send(request, timeout=5)).status == 403
+    assert (await cluster.transport("admin").send(request, timeout=5)).status == 201
+    assert (await cluster.transport("limited").send(request, timeout=5)).status == 200

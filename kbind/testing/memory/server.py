@@ -127,8 +127,8 @@ class ApiServer:
     ) -> Reply | WatchStream:
         if where is None:
             return self._about(request)
-        self.access.check(user, verb, where.group, where.plural, where.namespace, where.name,
-                          where.subresource)  # fmt: skip
+        place = (where.group, where.plural, where.namespace, where.name, where.subresource)
+        self.access.check(user, verb, *place)
         resource = self.catalog.find(where.group, where.version, where.plural)
         if resource is None or (where.namespace and not resource.namespaced):
             return _nowhere()
@@ -140,6 +140,9 @@ class ApiServer:
             return _nowhere()
         if request.method == "GET":
             return self._read(request, resource, where, verb)
+        absent = self.store.get(resource.name, Key(where.namespace, where.name)) is None
+        if verb == "patch" and absent and _header(request, "content-type").startswith(_APPLY):
+            self.access.check(user, "create", *place)  # an apply that makes an object creates it
         return self._write(request, resource, where, verb)
 
     # Outside of resources
