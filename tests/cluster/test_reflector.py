@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from kbind.apis import Key
 from kbind.cluster.cache import Cache
@@ -416,3 +417,28 @@ async def test_a_callback_that_fails_does_not_end_the_following() -> None:
         watch.send(line("ADDED", widget("a", 8)))
         await transport.watch()
         assert it.taken() == ["b"]
+
+
+async def test_an_object_that_is_nested_too_deep_hides_no_other() -> None:
+    deep = orjson.dumps(widget("deep", 5)).replace(
+        b'"spec":', b'"x":' + b"[" * 1100 + b"]" * 1100 + b',"spec":'
+    )
+    listed = reply(
+        200,
+        b'{"metadata":{"resourceVersion":"7"},"items":['
+        + deep
+        + b","
+        + orjson.dumps(widget("a", 3))
+        + b"]}",
+    )
+    with capture_logs() as logs:
+        async with following(Scripted(listed)) as (it, watch):
+            assert it.names() == {"a"}
+            watch.send(
+                b'{"type":"MODIFIED","object":' + deep + b"}\n", line("ADDED", widget("b", 9))
+            )
+            await until(lambda: it.names() == {"a", "b"})
+            assert it.reflector.error is None
+            assert len(it.transport.requests) == 1
+    warned = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert [(entry["path"], entry["object"]) for entry in warned] == [(PATH, "team-a/deep")] * 2
