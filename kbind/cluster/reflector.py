@@ -16,6 +16,7 @@ from kbind.cluster.answers import explain
 from kbind.cluster.backoff import delay
 from kbind.cluster.cache import Cache, Entry, identify, is_status
 from kbind.cluster.client import Client
+from kbind.cluster.transport import AnswerTooLong
 from kbind.cluster.wire import Event, LineTooLong, Malformed, TooDeep, event, lines, page
 from kbind.errors import (
     ClusterError,
@@ -149,12 +150,19 @@ class Reflector:
         listed: dict[Key, Entry] = {}
         query = {**self._query, "limit": str(self._page)}
         while True:
-            body = await self._client.get(
-                self._path,
-                query=query,
-                accept=self._accept("PartialObjectMetadataList"),
-                timeout=LIST_TIMEOUT,
-            )
+            try:
+                body = await self._client.get(
+                    self._path,
+                    query=query,
+                    accept=self._accept("PartialObjectMetadataList"),
+                    timeout=LIST_TIMEOUT,
+                )
+            except Unreachable as error:
+                if not isinstance(error.__cause__, AnswerTooLong) or self._page == 1:
+                    raise
+                self._page = max(self._page // 4, 1)  # objects of a megabyte each, say
+                query["limit"] = str(self._page)
+                continue
             try:
                 items, version, token, skipped = page(body)
                 for item in items:

@@ -14,7 +14,7 @@ from kbind.apis import Key
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
 from kbind.cluster.reflector import Reflector
-from kbind.cluster.transport import TransportError
+from kbind.cluster.transport import AnswerTooLong, TransportError
 from kbind.errors import Forbidden, NotServed, ServerFailed, Unreachable
 from tests.cluster.scripted import (
     Scripted,
@@ -442,3 +442,13 @@ async def test_an_object_that_is_nested_too_deep_hides_no_other() -> None:
             assert len(it.transport.requests) == 1
     warned = [entry for entry in logs if entry["log_level"] == "warning"]
     assert [(entry["path"], entry["object"]) for entry in warned] == [(PATH, "team-a/deep")] * 2
+
+
+async def test_a_page_that_is_too_long_is_asked_for_in_smaller_ones() -> None:
+    transport = Scripted(
+        listing(7, widget("a", 3), more="next"), AnswerTooLong("long"), listing(7, widget("b", 4))
+    )
+    async with following(transport, page=8) as (it, _):
+        assert it.names() == {"a", "b"}
+        asked = [(sent.query["limit"], sent.query.get("continue")) for sent in transport.requests]
+        assert asked == [("8", None), ("8", "next"), ("2", "next")]
