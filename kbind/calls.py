@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-import orjson
-
 from kbind import ownership, words
 from kbind.apis import EVENTS, NAMESPACES
 from kbind.conditions import standing_synced, takes_conditions, with_synced, without_synced
 from kbind.copying import field_differs, owned_fields, same, without_emptied
+from kbind.jsons import encode
 from kbind.rulebook import Flow
 from kbind.situation import Situation
 from kbind.steps import Side, Step
@@ -65,8 +64,7 @@ def call(step: Step, situation: Situation) -> Call | None:
 def digest(call: Call) -> bytes:
     """A fingerprint of what is sent and of what stood at its place."""
     sent = call.body if call.sense is None else call.sense
-    value = orjson.dumps((sent, call.standing), option=orjson.OPT_SORT_KEYS)
-    return hashlib.sha256(value).digest()
+    return hashlib.sha256(encode((sent, call.standing), sort=True)).digest()
 
 
 # --- the consumer instance ----------------------------------------------------------------

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kbind import yamls
 from kbind.errors import KbindError
 
 _WORDS: Final[dict[str, bool | None]] = {
@@ -26,12 +27,15 @@ _WORDS: Final[dict[str, bool | None]] = {
 }
 _INT: Final = re.compile(r"[-+]?(0b[01]+|0x[0-9a-fA-F]+|0o?[0-7]*|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_DEPTH: Final = 2000  # texts that others wrote may hold many a bracket that nothing closes
 _NO_NUMBER: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
 def documents(text: str, name: str) -> Iterator[Any]:
     """Every document of *text* that is not empty, as a JSON value. name: of the file, for
     messages. Raises KbindError."""
+    if yamls.too_deep(text, _DEPTH):
+        raise KbindError(f"{name}: {yamls.MESSAGE}")
     try:
         for node in YAML(typ="safe").compose_all(StringIO(text)):
             value = None if node is None else _value(node, name)
@@ -41,7 +45,9 @@ def documents(text: str, name: str) -> Iterator[Any]:
         mark = error.problem_mark
         place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         raise KbindError(f"{place}: {error.problem or error.context}") from error
-    except YAMLError as error:
+    except RecursionError:
+        raise KbindError(f"{name}: {yamls.MESSAGE}") from None
+    except (YAMLError, ArithmeticError, LookupError, ValueError) as error:
         raise KbindError(f"{name}: {error}") from error
 
 

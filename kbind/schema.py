@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from kbind import words
 from kbind.apis import Api
 from kbind.copying import same
 from kbind.facts import Definition, Local
+from kbind.jsons import encode
 
 _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
@@ -172,7 +171,7 @@ def connection_of(crd: Mapping[str, Any]) -> str | None:
 
 def crd_hash(crd: Mapping[str, Any]) -> str:
     """``boundAPIs[].crdHash``: sha256 of the canonical JSON of the spec, its first 16 digits."""
-    canonical = orjson.dumps(crd["spec"], option=orjson.OPT_SORT_KEYS)
+    canonical = encode(crd["spec"], sort=True)
     return hashlib.sha256(canonical).hexdigest()[:16]
 
 

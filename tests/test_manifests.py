@@ -40,7 +40,16 @@ def test_merge_keys_and_empty_documents() -> None:
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("a: [", "f.yaml:"), ("a: 1\na: 2", "f.yaml:2:1"), ("a: .nan", "f.yaml:1:4")],
+    [
+        ("a: [", "f.yaml:"),
+        ("a: 1\na: 2", "f.yaml:2:1"),
+        ("a: .nan", "f.yaml:1:4"),
+        ('a: "\\UFFFFFFFF"', "f.yaml"),
+        ("a: " + "9" * 5000, "f.yaml: "),
+        ("[" * 1500 + "]" * 1500, "f.yaml: nested too deep"),
+        ("[" * 200_000, "f.yaml: nested too deep"),
+        ("- " * 200_000, "f.yaml: nested too deep"),
+    ],
 )
 def test_what_cannot_be_sent_is_placed(text: str, place: str) -> None:
     with pytest.raises(KbindError, match=place):

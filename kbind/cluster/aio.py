@@ -15,7 +15,7 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
-from kbind.cluster.transport import Reply, Request, Stream, TransportError
+from kbind.cluster.transport import AnswerTooLong, Reply, Request, Stream, TransportError
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds until a connection for a stream must stand, TLS included."""
@@ -23,6 +23,10 @@ CONNECT_TIMEOUT: Final = 10.0
 REQUEST_CONNECTIONS: Final = 64
 """Requests on their way to one server at a time; others queue within their timeout. Streams have
 a pool of their own without a limit, so that no number of watches holds up a request."""
+
+ANSWER_LIMIT: Final = 64 << 20
+"""Bytes of one answer that are held in memory: twenty times a page of usual objects. Nothing else
+bounds what a server sends within the timeout. Streams are bounded by whoever reads them."""
 
 _BUFFER: Final = 1 << 17  # bytes read ahead of whoever reads a stream, at most about twice this
 
@@ -117,8 +121,13 @@ class AioTransport:
     ) -> Reply:
         response = await self._open(self._requests, request, authorization, limits)
         async with response:
-            body = await response.read()
-        return Reply(response.status, _headers(response), body)
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > ANSWER_LIMIT:
+                    response.close()
+                    raise AnswerTooLong(f"the answer is longer than {ANSWER_LIMIT} bytes")
+        return Reply(response.status, _headers(response), bytes(body))
 
     async def _renewed(self, response: aiohttp.ClientResponse, refused: str | None) -> bool:
         """Whether to ask again; the first answer is then done with."""

@@ -13,7 +13,7 @@ import orjson
 from kbind import __version__
 from kbind.cluster.answers import failure
 from kbind.cluster.backoff import delay
-from kbind.cluster.transport import Reply, Request, Transport, TransportError
+from kbind.cluster.transport import AnswerTooLong, Reply, Request, Transport, TransportError
 from kbind.errors import ClusterError, ServerFailed, Throttled, Unreachable
 
 USER_AGENT: Final = f"kbind-konnector/{__version__}"
@@ -178,7 +178,8 @@ class Client:
             except TransportError as cause:
                 error = self._unreachable(verb, request.path, cause)
                 error.__cause__ = cause
-                pause = delay(attempt, base=0.05, cap=1.0) if repeatable else None
+                again = repeatable and not isinstance(cause, AnswerTooLong)
+                pause = delay(attempt, base=0.05, cap=1.0) if again else None
             else:
                 if 200 <= reply.status < 300:
                     return reply.body

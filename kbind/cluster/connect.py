@@ -14,6 +14,7 @@ from kubernetes.aio.config import ConfigException, load_incluster_config, load_k
 
 from kbind.cluster.aio import Fixed, open_transport
 from kbind.cluster.kubeconfig import Credentials
+from kbind.cluster.kubeconfig import load as load_kubeconfig
 from kbind.cluster.transport import Transport
 from kbind.errors import KbindError, KubeconfigInvalid
 
@@ -92,17 +93,24 @@ class _Own:
                 if self._paths is None:
                     load_incluster_config(configuration)  # type: ignore[no-untyped-call]
                 else:
-                    self._find(self._paths)
+                    self._find()
                     await load_kube_config(  # type: ignore[no-untyped-call]
                         self._paths, self._context, configuration, persist_config=False
                     )
         except KbindError:
             raise
         except Exception as error:
-            # The loaders raise whatever their parts do.
+            # The loaders raise whatever their parts do, a TypeError for an empty file. What is
+            # looked for only now cannot refuse a file that they take.
+            fault = next(filter(None, map(_fault, self._files())), None)
             raise KbindError(
-                f"{self.source} cannot be used: {_told(error)}", hint=self._hint()
+                fault or f"{self.source} cannot be used: {_told(error)}", hint=self._hint()
             ) from error
+        if not configuration.host.lower().startswith(("https://", "http://")):
+            # Not quoted whole: whoever mixes up fields may have put anything there.
+            scheme, there, _ = configuration.host.partition("://")
+            begins = f', but with "{scheme[:20]}://"' if there else ""
+            raise KbindError(f"{self.source}: the server does not begin with https://{begins}")
         self._configuration = configuration
         return configuration
 
@@ -127,15 +135,36 @@ class _Own:
                     log.warning("credentials cannot be loaded again", error=str(error))
             return await self.header() != refused
 
-    def _find(self, paths: str) -> None:
-        names = [name for name in paths.split(os.pathsep) if name]
-        if not any(Path(name).expanduser().exists() for name in names):
+    def _find(self) -> None:
+        if not self._files():
             raise KbindError(f"{self.source}: there is no such file")
+
+    def _files(self) -> list[Path]:
+        names = filter(None, (self._paths or "").split(os.pathsep))
+        return [path for name in names if (path := Path(name).expanduser()).exists()]
 
     def _hint(self) -> str:
         if self._paths is None:
             return "outside a pod, name a file with --kubeconfig or KUBECONFIG"
         return "does kubectl work with it? The loader also needs a writable temporary directory"
+
+
+def _fault(path: Path) -> str | None:
+    """What is wrong with a file that the loader did not take, where it is something simple."""
+    try:
+        config = load_kubeconfig(path.read_bytes())
+    except OSError as error:
+        return f"kubeconfig {path} cannot be read: {error.strerror}"
+    except KubeconfigInvalid as error:
+        return f"kubeconfig {path} {error.message.removeprefix('kubeconfig: ')}"
+    for kind in ("clusters", "contexts", "users"):
+        entries = config.get(kind) or []
+        named = isinstance(entries, list) and all(
+            isinstance(entry, dict) and "name" in entry for entry in entries
+        )
+        if not named:
+            return f"kubeconfig {path}: {kind} is no list of entries with a name"
+    return None
 
 
 def _told(error: Exception) -> str:

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 import orjson
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError
 
+from kbind import yamls
 from kbind.errors import KubeconfigInvalid
 
 SIZE_LIMIT: Final = 1 << 20
@@ -94,7 +95,7 @@ def parse(data: bytes) -> Credentials:
     quotes no value that may be secret. Pure, but YAML of the greatest size takes seconds: call
     it off the loop.
     """
-    config = _load(data)
+    config = load(data)
     for field, wanted in (("apiVersion", "v1"), ("kind", "Config")):
         if config.get(field) not in (None, "", wanted):
             raise KubeconfigInvalid(f"must be {wanted}", field=field)
@@ -130,9 +131,12 @@ def parse(data: bytes) -> Credentials:
     )
 
 
-def _load(data: bytes) -> dict[str, Any]:
+def load(data: bytes) -> dict[str, Any]:
+    """A kubeconfig's YAML or JSON. Raises KubeconfigInvalid."""
     if len(data) > SIZE_LIMIT:
         raise KubeconfigInvalid(f"is longer than {SIZE_LIMIT} bytes", field="kubeconfig")
+    if not data.strip():
+        raise KubeconfigInvalid("is empty", field="kubeconfig")
     config: Any
     try:
         config = orjson.loads(data)
@@ -145,6 +149,8 @@ def _load(data: bytes) -> dict[str, Any]:
 
 def _load_yaml(data: bytes) -> Any:
     """YAML may still yield dates, numbers or sets; whoever takes a value checks its type."""
+    if yamls.too_deep(data.decode("latin-1")):
+        raise KubeconfigInvalid(f"is {yamls.MESSAGE}", field="kubeconfig")
     try:
         return YAML(typ="safe", pure=True).load(data)
     except MarkedYAMLError as error:
@@ -152,7 +158,10 @@ def _load_yaml(data: bytes) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         message = f"cannot be read as YAML{where}"
-    except (YAMLError, ValueError, TypeError, RecursionError):
+    except RecursionError:
+        message = f"is {yamls.MESSAGE}"
+    except Exception:
+        # The library raises whatever its parts do: OverflowError, KeyError, ValueError.
         message = "cannot be read as YAML"
     raise KubeconfigInvalid(message, field="kubeconfig")
 

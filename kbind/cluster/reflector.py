@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, Final
 
-import orjson
 import structlog
 
 from kbind.apis import Key
@@ -17,7 +16,8 @@ from kbind.cluster.answers import explain
 from kbind.cluster.backoff import delay
 from kbind.cluster.cache import Cache, Entry, identify, is_status
 from kbind.cluster.client import Client
-from kbind.cluster.wire import Event, LineTooLong, Malformed, event, lines, page
+from kbind.cluster.transport import AnswerTooLong
+from kbind.cluster.wire import Event, LineTooLong, Malformed, TooDeep, event, lines, page
 from kbind.errors import (
     ClusterError,
     Forbidden,
@@ -27,6 +27,7 @@ from kbind.errors import (
     Unauthorized,
     Unreachable,
 )
+from kbind.jsons import encode
 
 log = structlog.get_logger(__name__)
 
@@ -151,18 +152,27 @@ class Reflector:
         listed: dict[Key, Entry] = {}
         query = {**self._query, "limit": str(self._page)}
         while True:
-            body = await self._client.get(
-                self._path,
-                query=query,
-                accept=self._accept("PartialObjectMetadataList"),
-                timeout=LIST_TIMEOUT,
-            )
             try:
-                items, version, token = page(body)
+                body = await self._client.get(
+                    self._path,
+                    query=query,
+                    accept=self._accept("PartialObjectMetadataList"),
+                    timeout=LIST_TIMEOUT,
+                )
+            except Unreachable as error:
+                if not isinstance(error.__cause__, AnswerTooLong) or self._page == 1:
+                    raise
+                self._page = max(self._page // 4, 1)  # objects of a megabyte each, say
+                query["limit"] = str(self._page)
+                continue
+            try:
+                items, version, token, skipped = page(body)
                 for item in items:
                     self._take(item, listed)
             except (Malformed, KeyError, TypeError, ValueError, AttributeError) as error:
                 raise self._bad("the answer is no list of objects") from error
+            for name in skipped:
+                self._pass_over(name)
             del body, items
             if not token:
                 break
@@ -185,7 +195,7 @@ class Reflector:
         if known is not None and (known.version, known.uid) == (version, uid):
             listed[key] = known
         else:
-            listed[key] = Entry(orjson.dumps(item), uid, version)
+            listed[key] = Entry(encode(item), uid, version)
 
     async def _watch(self) -> None:
         """One watch, until the server ends it."""
@@ -204,9 +214,18 @@ class Reflector:
             try:
                 async with aclosing(lines(chunks)) as following:
                     async for line in following:
-                        self._hear(event(line))
+                        try:
+                            told = event(line)
+                        except TooDeep as error:
+                            self._pass_over(error.name)
+                        else:
+                            self._hear(told)
             except (LineTooLong, Malformed) as error:
                 raise self._bad(str(error)) from error
+
+    def _pass_over(self, name: str) -> None:
+        # It is as if it were not there: nobody could say what it holds. The others go on.
+        self._log.warning("an object is nested too deep, it is passed over", object=name)
 
     def _hear(self, told: Event) -> None:
         if told.type == "ERROR":

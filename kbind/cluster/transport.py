@@ -64,3 +64,7 @@ class Transport(Protocol):
 
 class TransportError(Exception):
     """No (complete) answer. The message says what happened; it holds no credential."""
+
+
+class AnswerTooLong(TransportError):
+    """The answer is longer than what is held in memory; it would be so again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable
 
 from aiohttp import web
@@ -45,7 +47,8 @@ def parse_address(address: str) -> tuple[str | None, int]:
     """``:8081`` or ``127.0.0.1:8081`` or ``[::1]:8081``; host None means every interface.
     Raises ValueError."""
     host, separator, port = address.rpartition(":")
-    if not separator or not port.isdigit() or int(port) > 65535:
+    digits = port.isascii() and port.isdigit() and len(port) <= 5
+    if not separator or not digits or int(port) > 65535:
         raise ValueError(f"{address!r} is not HOST:PORT or :PORT")
     return host.strip("[]") or None, int(port)
 
@@ -61,9 +64,18 @@ async def serve(app: web.Application, address: str) -> web.AppRunner:
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         await runner.cleanup()
         raise KbindError(
-            f"cannot listen on {address}: {error.strerror}", hint="choose another bind address"
+            f"cannot listen on {address}: {_reason(error)}", hint="choose another bind address"
         ) from error
     return runner
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    """In plain words: asyncio puts its own around those of the system."""
+    if isinstance(error, UnicodeError):
+        return "that is no host name"
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return error.strerror or str(error)
+    return os.strerror(error.errno).lower()

@@ -19,7 +19,7 @@ from kbind.errors import Forbidden, KubeconfigInvalid
 from kbind.konnector.judging import Stop
 from kbind.words import DEFAULT_KEY, Condition, Reason
 
-LARGE = 65536  # bytes of a kubeconfig from which on it is read off the loop
+LARGE = 4096  # bytes of a kubeconfig from which on it is read off the loop
 FIRST_LOOK = 2.0  # seconds that a pass waits for the first sight of its Secret
 
 
@@ -33,7 +33,7 @@ class SecretWatch:
         self._key = Key(reference["namespace"], reference["name"])
         self._field = reference.get("key") or DEFAULT_KEY
         self._cache = Cache()
-        self._read: tuple[Entry, Credentials] | None = None
+        self._read: tuple[Entry, Credentials | Stop] | None = None
         self._reflector = Reflector(
             consumer,
             SECRETS.collection(self._key.namespace),
@@ -60,8 +60,18 @@ class SecretWatch:
         if entry is None:
             raise self._stop(Reason.SECRET_NOT_FOUND, f"Secret {self._key} does not exist")
         if self._read is None or self._read[0] is not entry:
-            self._read = (entry, await self._parse(entry))
-        return self._read[1]
+            self._read = (entry, await self._outcome(entry))
+        outcome = self._read[1]
+        if isinstance(outcome, Stop):
+            raise outcome.with_traceback(None)
+        return outcome
+
+    async def _outcome(self, entry: Entry) -> Credentials | Stop:
+        """Either is kept for as long as the Secret stays as it is."""
+        try:
+            return await self._parse(entry)
+        except Stop as stop:
+            return stop
 
     async def _parse(self, entry: Entry) -> Credentials:
         data = orjson.loads(entry.raw).get("data") or {}
@@ -71,7 +81,7 @@ class SecretWatch:
         try:
             kubeconfig = base64.b64decode(data[self._field], validate=True)
             # Reading YAML takes long where there is much of it.
-            if len(kubeconfig) > LARGE:
+            if len(kubeconfig) >= LARGE:
                 return await asyncio.to_thread(parse, kubeconfig)
             return parse(kubeconfig)
         except (KubeconfigInvalid, binascii.Error) as error:

@@ -11,9 +11,10 @@ import orjson
 
 from kbind import words
 from kbind.cover import Bound
-from kbind.errors import ClusterError, NotFound
+from kbind.errors import ClusterError, NotFound, ServerFailed
 from kbind.facts import ConflictPolicy, Copy, Cover, DeletionPolicy, Hold, Life
 from kbind.ownership import owner
+from kbind.steps import Side
 
 
 class Reader(Protocol):
@@ -65,11 +66,17 @@ def cached(raw: bytes | None, cluster: str, uid: str) -> Sight:
 
 
 async def fresh(provider: Reader, path: str, cluster: str, uid: str) -> Sight:
-    """The copy as the provider has it now: one read. Never raises ClusterError."""
+    """The copy as the provider has it now: one read. What cannot be read, or not be decoded, is
+    UNREADABLE."""
     try:
         raw = await provider.get(path)
     except NotFound:
         return Sight(None, Copy.ABSENT)
     except ClusterError as error:
         return Sight(None, Copy.UNREADABLE, trouble=error)
-    return cached(raw, cluster, uid)
+    try:
+        return cached(raw, cluster, uid)
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
+        message = f"{Side.PROVIDER}: get {path}: the answer is nested too deep, or no object"
+        trouble = ServerFailed(message, side=Side.PROVIDER, verb="get", path=path)
+        return Sight(None, Copy.UNREADABLE, trouble=trouble)

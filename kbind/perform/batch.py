@@ -49,7 +49,15 @@ async def perform(
     else than was sent; they are not repeated until either side changes."""
     batch = Batch(situation)
     for step in steps:
-        todo = call(step, batch.situation)
+        try:
+            todo = call(step, batch.situation)
+        except RecursionError:
+            if step in BEST_EFFORT:
+                continue
+            batch.failed = batch.failed or (step, _too_deep(step, situation))
+            if step is Step.DELIVER:
+                continue  # as of a spec that was refused
+            return batch
         if todo is None:
             settled.pop(step, None)
             continue
@@ -74,7 +82,11 @@ async def perform(
                     continue  # what became of the spec that stands there still comes down
             return batch
         batch.calls.append(todo)
-        _take(batch, todo, answer)
+        try:
+            _take(batch, todo, answer)
+        except orjson.JSONDecodeError:
+            batch.failed = (step, _unread(todo))
+            return batch
         if traces:
             settled[step] = digest(todo)  # said once
         if not todo.unfinished:
@@ -122,8 +134,8 @@ def _take(batch: Batch, todo: Call, answer: bytes) -> None:
         else:
             batch.answers.append((todo.side, answer))
     elif todo.answers_object:
-        batch.answers.append((todo.side, answer))
         batch.situation = batch.situation.after(todo.side, orjson.loads(answer))
+        batch.answers.append((todo.side, answer))
 
 
 # After which step a server may have stored something else than was sent, and which step would
@@ -140,6 +152,22 @@ _REPEATS = {
 def _settle(batch: Batch, step: Step, settled: MutableMapping[Step, bytes]) -> None:
     if step not in _REPEATS:
         return
-    repeat = call(_REPEATS[step], batch.situation)
+    try:
+        repeat = call(_REPEATS[step], batch.situation)
+    except RecursionError:
+        return  # The next pass will tell.
     if repeat is not None:
         settled[repeat.step] = digest(repeat)
+
+
+def _too_deep(step: Step, situation: Situation) -> Invalid:
+    """Comparing what is to be sent with what stands there is the one thing that recurses."""
+    side = Side.CONSUMER if step is Step.MIRROR else Side.PROVIDER
+    path = situation.scope.api.path(situation.key)
+    message = f"{side}: {step} {path}: nested too deep to be sent"
+    return Invalid(message, side=side, verb=step, path=path)
+
+
+def _unread(todo: Call) -> ServerFailed:
+    message = f"{todo.side}: {todo.verb} {todo.path}: the answer cannot be decoded"
+    return ServerFailed(message, side=todo.side, verb=todo.verb, path=todo.path)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import orjson
-
 from kbind.calls import Call, Verb
+from kbind.jsons import encode
 
 
 class Writer(Protocol):
@@ -25,7 +24,7 @@ async def send(call: Call, writer: Writer) -> bytes:
     """Sends *call* and answers with the server's body. Raises ClusterError."""
     if call.verb is Verb.DELETE:
         return await writer.delete(call.path, uid=call.body)
-    body = orjson.dumps(call.body)
+    body = encode(call.body)
     match call.verb:
         case Verb.CREATE:
             return await writer.create(call.path, body)

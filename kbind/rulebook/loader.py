@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,12 +32,13 @@ def load(overlays: Sequence[Path] = (), *, bundled: Path | None = None) -> Ruleb
     drafts, copying = _bundled(reader, base)
     # What is wrong underneath would only show again through an overlay.
     sound = {name for name, draft in drafts.items() if not draft.broken}
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for directory in overlays:
         for path in _files(reader, directory):
-            if path.resolve() in seen:
+            real = os.path.realpath(path)  # unlike Path.resolve, it takes links in a circle
+            if real in seen:
                 continue
-            seen.add(path.resolve())
+            seen.add(real)
             name, entries = _open(reader, path)
             if entries is None:
                 continue

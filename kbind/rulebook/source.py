@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kbind import yamls
 from kbind.errors import RuleFileError
 
 _TEXT: Final = "tag:yaml.org,2002:str"
@@ -121,21 +122,30 @@ class _Tree:
 
     def grow(self) -> Value | None:
         try:
+            return self._value(self._root())
+        except RuleFileError as finding:
+            self._findings.append(finding)
+        except RecursionError:
+            self._findings.append(RuleFileError(yamls.MESSAGE, path=self._path))
+        return None
+
+    def _root(self) -> Node:
+        if yamls.too_deep(self._text):
+            raise RuleFileError(yamls.MESSAGE, path=self._path)
+        try:
             # The composer, not the constructor: its nodes keep the place of each scalar.
-            root = YAML(typ="safe", pure=True).compose(self._text)
+            root: Node | None = YAML(typ="safe", pure=True).compose(self._text)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             said = ", ".join(part for part in (error.context, error.problem) if part)
             place = self._at(mark.line, mark.column) if mark else self._at(0, 0)
-            self._findings.append(place.finding(f"not YAML: {said}"))
-            return None
-        except YAMLError as error:
-            self._findings.append(RuleFileError(f"not YAML: {error}", path=self._path))
-            return None
+            raise place.finding(f"not YAML: {said}") from error
+        except (YAMLError, ArithmeticError, LookupError, ValueError) as error:
+            # The library lets through what its parts raise, as for the escape "\UFFFFFFFF".
+            raise RuleFileError(f"not YAML: {error}", path=self._path) from error
         if root is None:
-            self._findings.append(RuleFileError("the file is empty", path=self._path))
-            return None
-        return self._value(root)
+            raise RuleFileError("the file is empty", path=self._path)
+        return root
 
     def _at(self, line: int, column: int) -> Place:
         source = self._lines[line] if line < len(self._lines) else ""

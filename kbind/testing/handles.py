@@ -19,6 +19,7 @@ from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import Credentials, parse
 from kbind.cluster.transport import Transport
 from kbind.errors import Conflict, KbindError, NotFound
+from kbind.jsons import encode
 from kbind.manifests import documents
 from kbind.resources import folder
 from kbind.testing.audit import Entry
@@ -89,10 +90,10 @@ class Handle:
 
     async def create(self, obj: Mapping[str, Any]) -> Object:
         path = (await self.api(obj)).collection(key(obj).namespace)
-        return load(await self.client.create(path, orjson.dumps(obj)))
+        return load(await self.client.create(path, encode(obj)))
 
     async def apply(self, obj: Mapping[str, Any], manager: str = "test") -> Object:
-        body = orjson.dumps(obj)
+        body = encode(obj)
         return load(
             await self.client.apply(await self.path(obj), body, manager=manager, force=False)
         )
@@ -118,13 +119,13 @@ class Handle:
     ) -> Object:
         """A JSON merge patch."""
         path = await self.path(ref, subresource)
-        return load(await self.client.merge(path, orjson.dumps(body), manager="test"))
+        return load(await self.client.merge(path, encode(body), manager="test"))
 
     async def set_status(self, ref: Mapping[str, Any], status: Any) -> Object:
         """Sets the status whole, through the subresource."""
         body = [{"op": "add", "path": "/status", "value": status}]
         path = await self.path(ref, "status")
-        return load(await self.client.patch(path, orjson.dumps(body), manager="operator"))
+        return load(await self.client.patch(path, encode(body), manager="operator"))
 
     async def delete(self, ref: Mapping[str, Any]) -> None:
         await self.client.delete(await self.path(ref), uid=None)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import socket
 from collections.abc import AsyncIterator
@@ -256,6 +257,29 @@ async def test_many_watches_do_not_hold_up_a_request() -> None:
             await transport.send(GET, timeout=5.0)
 
 
+async def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kbind.cluster.aio.ANSWER_LIMIT", 1 << 20)
+    asked: list[str] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        if request.path == "/version":
+            return web.Response(body=b"x" * (1 << 20))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                await response.write(b" " * 65536)
+        return response
+
+    async with serving(handle) as server, connected(server.url) as transport:
+        client = Client(transport, side="provider")
+        with pytest.raises(Unreachable, match="the answer is longer than 1048576 bytes"):
+            await client.get("/endless")
+        assert len(await client.get("/version")) == 1 << 20
+        assert asked == ["/endless", "/version"]
+
+
 # Our own cluster.
 
 
@@ -340,11 +364,27 @@ async def test_in_a_pod_the_service_account_is_used(
         assert [text and text.lower() for text in server.tokens] == ["bearer pod-token"] * 2
 
 
+CONFIG = """
+current-context: x
+contexts: [{{name: x, context: {{cluster: x, user: x}}}}]
+clusters: [{{name: x, cluster: {{server: "{server}"}}}}]
+users: [{{name: x, user: {{token: t}}}}]
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (None, "there is no such file"),
-        ("a: [", "cannot be used"),
+        ("a: [", " cannot be read as YAML at line 1, column 5"),
+        ("", " is empty"),
+        ("\n", " is empty"),
+        ("- a", " is empty or no mapping"),
+        ("\x00\x01", " cannot be read as YAML"),
+        ("[" * 200, " is nested too deep"),
+        ("{current-context: x, contexts: [x]}", ": contexts is no list of entries with a name"),
+        (CONFIG.format(server="ftp://s3cret"), 'with https://, but with "ftp://"'),
+        (CONFIG.format(server="s3cret"), ": the server does not begin with https://"),
         ("{}", "current-context"),
         ("{current-context: x, contexts: [{name: x, token: s3cret}]}", "context"),
     ],

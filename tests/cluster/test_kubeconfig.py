@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import copy
 import datetime
+import time
 from io import BytesIO
 from typing import Any
 
@@ -236,15 +237,34 @@ def test_what_is_not_accepted_is_named(changes: dict[str, Any], field: str) -> N
         b"!!python/object:os.system {}",
         b"a: 1\n---\nb: 2\n",
         b"[" * 1_000,
+        b'"\\UFFFFFFFF"',
+        b"a: !!bool x",
+        b"- " * 5_000,
         b" " * (SIZE_LIMIT + 1),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_what_cannot_be_read_is_said_without_quoting_it(data: bytes) -> None:
     with pytest.raises(KubeconfigInvalid) as caught:
         parse(data)
     assert caught.value.field == "kubeconfig"
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"[", b"{", b"- ", b"? ", b'{"a":'])
+def test_what_is_nested_too_deep_is_refused_at_once(text: bytes) -> None:
+    began = time.perf_counter()
+    with pytest.raises(KubeconfigInvalid, match="nested too deep"):
+        parse(text * 50_000)
+    assert time.perf_counter() - began < 0.5
+
+
+def test_brackets_that_are_closed_are_no_depth() -> None:
+    extensions = [{"name": "a", "extension": {"x": "[{" * 40}}]
+    many = [{"name": "b", "extension": [{"x": [[]]}] * 500}]
+    out = BytesIO()
+    YAML(typ="safe").dump(config(top={"extensions": [*extensions, *many]}), out)
+    assert parse(out.getvalue()).token == "s3cret"
 
 
 def test_yaml_values_that_json_does_not_know_are_no_strings() -> None:

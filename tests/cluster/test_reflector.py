@@ -8,12 +8,13 @@ from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from kbind.apis import Key
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
 from kbind.cluster.reflector import Reflector
-from kbind.cluster.transport import TransportError
+from kbind.cluster.transport import AnswerTooLong, TransportError
 from kbind.errors import Forbidden, NotServed, ServerFailed, Unreachable
 from tests.cluster.scripted import (
     Scripted,
@@ -416,3 +417,38 @@ async def test_a_callback_that_fails_does_not_end_the_following() -> None:
         watch.send(line("ADDED", widget("a", 8)))
         await transport.watch()
         assert it.taken() == ["b"]
+
+
+async def test_an_object_that_is_nested_too_deep_hides_no_other() -> None:
+    deep = orjson.dumps(widget("deep", 5)).replace(
+        b'"spec":', b'"x":' + b"[" * 1100 + b"]" * 1100 + b',"spec":'
+    )
+    listed = reply(
+        200,
+        b'{"metadata":{"resourceVersion":"7"},"items":['
+        + deep
+        + b","
+        + orjson.dumps(widget("a", 3))
+        + b"]}",
+    )
+    with capture_logs() as logs:
+        async with following(Scripted(listed)) as (it, watch):
+            assert it.names() == {"a"}
+            watch.send(
+                b'{"type":"MODIFIED","object":' + deep + b"}\n", line("ADDED", widget("b", 9))
+            )
+            await until(lambda: it.names() == {"a", "b"})
+            assert it.reflector.error is None
+            assert len(it.transport.requests) == 1
+    warned = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert [(entry["path"], entry["object"]) for entry in warned] == [(PATH, "team-a/deep")] * 2
+
+
+async def test_a_page_that_is_too_long_is_asked_for_in_smaller_ones() -> None:
+    transport = Scripted(
+        listing(7, widget("a", 3), more="next"), AnswerTooLong("long"), listing(7, widget("b", 4))
+    )
+    async with following(transport, page=8) as (it, _):
+        assert it.names() == {"a", "b"}
+        asked = [(sent.query["limit"], sent.query.get("continue")) for sent in transport.requests]
+        assert asked == [("8", None), ("8", "next"), ("2", "next")]

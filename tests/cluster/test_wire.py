@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 import orjson
 import pytest
 
-from kbind.cluster.wire import LineTooLong, Malformed, event, lines, page
+from kbind.cluster.wire import LineTooLong, Malformed, TooDeep, event, lines, page
 
 
 async def _chunks(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -67,9 +67,9 @@ def test_what_is_no_event_is_malformed(line: bytes) -> None:
 
 
 def test_a_page() -> None:
-    assert page(b'{"metadata":{"resourceVersion":"7"},"items":null}') == ([], 7, "")
+    assert page(b'{"metadata":{"resourceVersion":"7"},"items":null}') == ([], 7, "", [])
     answer = b'{"metadata":{"resourceVersion":"7","continue":"x"},"items":[{"a":1}]}'
-    assert page(answer) == ([{"a": 1}], 7, "x")
+    assert page(answer) == ([{"a": 1}], 7, "x", [])
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,45 @@ def test_a_page() -> None:
 def test_what_is_no_page_is_malformed(answer: bytes) -> None:
     with pytest.raises(Malformed):
         page(answer)
+
+
+def _deep(levels: int) -> bytes:
+    """An object of so many levels, as servers write it, with names elsewhere too."""
+    metadata = b'{"annotations":{"name":"x"},"name":"deep","namespace":"team-a"}'
+    nested = b'{"a":' * (levels - 1) + b'"}]"' + b"}" * (levels - 1)
+    return b'{"kind":"Widget","metadata":' + metadata + b',"spec":' + nested + b"}"
+
+
+def _listed(*items: bytes, end: bytes = b"}") -> bytes:
+    metadata = b'"metadata":{"resourceVersion":"7","continue":"x"}'
+    return b'{"kind":"items",' + metadata + b',"items":[' + b",\n".join(items) + b"]" + end
+
+
+def test_a_page_goes_without_the_object_that_is_nested_too_deep() -> None:
+    small = rb'{"a":"\"[{","items":[{"b":1}]}'
+    found = page(_listed(small, _deep(1024), _deep(1025), small))
+    assert [len(item) for item in found.items] == [2, 3, 2]
+    assert found.items[0] == orjson.loads(small)
+    assert found[1:] == (7, "x", ["team-a/deep"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        _listed(_deep(1025), end=b""),
+        _listed(_deep(1025), b'{"a":x}'),
+        _listed(_deep(1025), b'{"a":"'),
+        b"[" * 5000,
+        b'{"a":' + _deep(1025) + b"}",
+    ],
+)
+def test_a_page_that_is_also_broken_elsewhere_is_malformed(answer: bytes) -> None:
+    with pytest.raises(Malformed):
+        page(answer)
+
+
+def test_an_event_may_be_nested_as_deep_as_can_be_decoded() -> None:
+    head = b'{"type":"ADDED","object":'
+    assert event(head + _deep(1024) + b"}").raw == _deep(1024)
+    with pytest.raises(TooDeep, match="team-a/deep"):
+        event(head + _deep(1025) + b"}")

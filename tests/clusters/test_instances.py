@@ -25,6 +25,12 @@ def has_spec(spec: Any) -> Any:
     return lambda seen: json.dumps(seen.get("spec"), sort_keys=True) == wanted
 
 
+def nested(depth: int, value: Any = 1) -> Any:
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
 # --- spec goes up ---------------------------------------------------------------------------
 
 
@@ -302,3 +308,25 @@ async def test_a_spec_of_any_type_or_none_is_carried(scene: Scene) -> None:
     await scene.provider.until(made["Listspec"], lambda seen: seen["spec"] == [2, 3])
     await scene.provider.set_status(made["Statusonly"], {"phase": "Ready"})
     await scene.consumer.until(made["Statusonly"], has_status({"phase": "Ready"}))
+
+
+async def test_what_is_nested_deep_travels_too(scene: Scene) -> None:
+    """orjson encodes 254 levels, servers take thousands."""
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": free, "status": free}}
+    await scene.offer(crd("wells", "Well", schema=schema))
+    well = widget("deep", scene.namespace, "Well", free=nested(300))
+    shallow = widget("shallow", scene.namespace, "Well", size=1)
+    instance = await scene.consumer.create(well)
+    await scene.provider.until(instance, lambda seen: seen)
+    await scene.provider.until(instance, has_spec({"free": nested(300)}))
+    await scene.provider.set_status(instance, {"free": nested(300)})
+    await scene.consumer.until(instance, has_status({"free": nested(300)}))
+    await scene.konnector.stop()
+    await scene.consumer.merge(instance, {"spec": {"free": nested(300, 2)}})
+    await scene.provider.set_status(instance, {"free": nested(300, 2)})
+    other = await scene.consumer.create(shallow)
+    await scene.konnector.start()
+    await scene.provider.until(instance, has_spec({"free": nested(300, 2)}))
+    await scene.consumer.until(instance, has_status({"free": nested(300, 2)}))
+    await scene.provider.until(other, lambda seen: seen["spec"] == {"size": 1})

@@ -241,6 +241,10 @@ def test_other_mistakes(rules: Path, table: str, old: str, new: str) -> None:
         "table: ownership\nfacts: &f [copy]\nrules: *f",
         "table: &t [*t]",
         "table: \x07",
+        'table: "\\UFFFFFFFF"',
+        "[" * 5000,
+        "- " * 5000,
+        "".join(" " * level + "a:\n" for level in range(400)),
     ],
 )
 def test_files_that_are_no_tables(rules: Path, text: str) -> None:
@@ -253,6 +257,18 @@ def test_files_that_are_no_tables(rules: Path, text: str) -> None:
 def test_a_file_that_is_not_text(rules: Path) -> None:
     (rules / "ownership.yaml").write_bytes(b"table: \xff\xfe")
     assert only(rules, RuleFileError).line is None
+
+
+def test_an_overlay_that_is_a_link_to_itself(rules: Path, tmp_path: Path) -> None:
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    path = overlay / "a.yaml"
+    path.symlink_to(path)
+    with pytest.raises(RulesInvalid) as caught:
+        load([overlay], bundled=rules)
+    (finding,) = caught.value.findings
+    assert finding.path == str(path)
+    assert finding.message.startswith("cannot be read: Too many levels of symbolic links")
 
 
 def test_missing_and_unknown_tables(rules: Path) -> None:

@@ -135,3 +135,10 @@ async def test_what_cannot_be_read_is_never_absent(kind: type[ClusterError]) -> 
     error = kind("no", side="provider", verb="get", path=PATH)
     sight = await fresh(Provider(error), PATH, CLUSTER, UID)
     assert (sight.copy, sight.owner, sight.trouble) == (None, Copy.UNREADABLE, error)
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"a":' * 1025 + b"1" + b"}" * 1025])
+async def test_an_answer_that_cannot_be_decoded_is_unreadable(answer: bytes) -> None:
+    sight = await fresh(Provider(answer), PATH, CLUSTER, UID)
+    assert (sight.copy, sight.owner) == (None, Copy.UNREADABLE)
+    assert isinstance(sight.trouble, ServerFailed)

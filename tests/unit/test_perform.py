@@ -347,3 +347,41 @@ async def test_an_emptied_map_is_finished_in_the_next_pass() -> None:
     ]
     rest = await run([Step.DELIVER], situation(made, second.situation.copy), settled=settled)
     assert not rest.calls
+
+
+# --- nested deep -----------------------------------------------------------------------------
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+async def test_a_spec_that_is_nested_too_deep_fails_alone() -> None:
+    ours, theirs = consumer(), provider()
+    deep = nested(1000)
+    owned: Object = {"f:spec": {"f:a": {}}}
+    there = copy(spec=deep, status={"phase": "New"})
+    there["metadata"]["managedFields"] = [
+        {"manager": words.MANAGER, "operation": "Apply", "fieldsV1": owned}
+    ]
+    state = situation(instance(spec=deep), there)
+    batch = await run([Step.DELIVER, Step.MIRROR], state, ours, theirs)
+    assert batch.failed is not None
+    step, error = batch.failed
+    assert (step, type(error), error.side) == (Step.DELIVER, Invalid, Side.PROVIDER)
+    assert "nested too deep to be sent" in str(error)
+    assert [call.step for call in batch.calls] == [Step.MIRROR]
+
+
+async def test_an_answer_that_cannot_be_decoded_fails_the_step() -> None:
+    class Odd(Server):
+        async def apply(self, path: str, body: bytes, *, manager: str, force: bool) -> bytes:
+            return b"["
+
+    batch = await run([Step.CREATE, Step.MIRROR], situation(instance()), Odd(Side.PROVIDER, copy()))
+    assert batch.failed is not None
+    assert (batch.failed[0], type(batch.failed[1])) == (Step.CREATE, ServerFailed)
+    assert batch.answers == []

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from kbind.apis import Key
+from kbind.jsons import encode
 from kbind.testing.memory import crds, objects, schema, validation
 from kbind.testing.memory.resources import CRD_RESOURCE, Resource
 from kbind.testing.memory.status import bad_request
@@ -39,7 +40,7 @@ def decoded(resource: Resource, body: Any, *, keep: bool = False) -> Json:
     """A copy of *body* as far as the schema knows it. keep: the body is the server's own."""
     if not isinstance(body, dict):
         raise bad_request("the object provided is unrecognized (must be of type object)")
-    obj: Json = orjson.loads(orjson.dumps(body))
+    obj: Json = orjson.loads(encode(body))
     if not keep:
         _check_type(resource, obj)
     metadata = obj.get("metadata")

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from kbind.jsons import encode
 from kbind.testing.memory.status import Refusal, bad_request
 from kbind.testing.memory.typed import same
 
@@ -27,7 +28,7 @@ def json_patch(document: Any, operations: Any) -> Any:
     """Raises Refusal: 400 for malformed operations, 422 where one cannot be done."""
     if not isinstance(operations, list):
         raise bad_request("error decoding patch: json: cannot unmarshal object into Go value")
-    document = orjson.loads(orjson.dumps(document))
+    document = orjson.loads(encode(document))
     for operation in operations:
         document = _apply(document, operation)
     return document

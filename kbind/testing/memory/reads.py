@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from kbind.jsons import encode
 from kbind.testing.memory.resources import Resource
 from kbind.testing.memory.selectors import Selector, everything, selector
 from kbind.testing.memory.status import Refusal, bad_request, gone, internal, not_found
@@ -136,7 +137,7 @@ class WatchStream:
             self.notify()
 
     def _line(self, event: Json) -> None:
-        self.lines.append(orjson.dumps(event) + b"\n")
+        self.lines.append(encode(event) + b"\n")
         self.notify()
 
 

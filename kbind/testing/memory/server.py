@@ -13,6 +13,7 @@ import orjson
 from kbind.apis import Key
 from kbind.cluster.transport import Reply, Request
 from kbind.errors import KbindError
+from kbind.jsons import encode
 from kbind.manifests import documents
 from kbind.testing.audit import Entry
 from kbind.testing.memory import discovery, patches, schema
@@ -259,7 +260,7 @@ class ApiServer:
 
 def reply(code: int, body: Any) -> Reply:
     """A JSON answer."""
-    return Reply(code, _JSON, orjson.dumps(body))
+    return Reply(code, _JSON, encode(body))
 
 
 def failure(code: int, reason: str, message: str) -> Reply:

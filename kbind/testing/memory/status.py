@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import orjson
+from kbind.jsons import encode
 
 Json = dict[str, Any]
 
@@ -75,7 +75,7 @@ def unsupported(field: str, value: Any, known: Sequence[Any]) -> Cause:
 
 def shown(value: Any) -> str:
     """A value within a message. Maps and lists come as JSON, null by its name."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return encode(value, sort=True).decode()
 
 
 def _about(group: str, kind: str, name: str) -> Json:

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from kbind.jsons import encode
 from kbind.testing.memory.atoms import Atom, ListType, MapType
 from kbind.testing.memory.fields import OWN, FieldSet, attach, element_text, insert
 
@@ -33,7 +34,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _canonical(value: Any) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return encode(value, sort=True)
 
 
 def element_of(kind: ListType, item: Any) -> str:
@@ -140,7 +141,7 @@ def _go(value: Any) -> str:
         return f"map[{' '.join(f'{key}:{_go(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
         return f"[{' '.join(map(_go, value))}]"
-    return orjson.dumps(value).decode()
+    return encode(value).decode()
 
 
 def _go_type(value: Any) -> str:

@@ -16,8 +16,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-import orjson
-
+from kbind.jsons import encode
 from kbind.testing.memory.status import (
     Cause,
     duplicate,
@@ -355,7 +354,7 @@ def _check_lists(
             if relation == "map" and isinstance(item, dict):
                 identity = {key: item[key] for key in keys if key in item}
             if relation in ("map", "set"):
-                canonical = orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)
+                canonical = encode(identity, sort=True)
                 if canonical in seen:
                     found.append(duplicate(_text((path, index)), identity))
                 seen.add(canonical)

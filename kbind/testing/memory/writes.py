@@ -7,9 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from kbind.apis import Key
+from kbind.jsons import encode
 from kbind.testing.memory import crds, managers, objects, typed
 from kbind.testing.memory.catalog import Catalog
 from kbind.testing.memory.checks import check, same_but_times, same_content
@@ -158,7 +157,7 @@ class Writer:
         except Refusal as refusal:
             if target.resource.custom:
                 raise
-            cause = invalid_value("patch", orjson.dumps(patched).decode(), str(refusal))
+            cause = invalid_value("patch", encode(patched).decode(), str(refusal))
             raise invalid("", "", "", [cause]) from None
         obj = managers.update(live, obj, manager, self._context(target))
         check_namespace(target, obj["metadata"])
