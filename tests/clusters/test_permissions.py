@@ -75,17 +75,20 @@ async def whole_life(world: World, instance: Object) -> None:
     assert await world.provider.find(instance) is None
 
 
+FRESH = "rights-a"  # a namespace that no other test has made on the provider
+
+
 async def test_what_is_granted_is_what_is_asked_for(world: World) -> None:
     handles = (world.consumer, world.provider)
     before = [len(handle.cluster.audit(USER)) for handle in handles]
     await world.provider.install_crd(crd())
-    for namespace in ("team-a", "team-b"):
+    for namespace in (FRESH, "team-b"):
         await world.consumer.namespace(namespace)
     async with limited(world, PROVIDER) as konnector:
         await world.consumer.create(connection())
         everywhere = await world.consumer.create(binding([WIDGETS]))
         await synced(world.consumer, everywhere)
-        await whole_life(world, widget("one", size=1))
+        await whole_life(world, widget("one", FRESH, size=1))
 
         await refusal(world)
         await another_schema(world)
@@ -121,7 +124,7 @@ async def definition_of_others(world: World) -> None:
     reference = {"namespace": "kbind", "name": "provider-kubeconfig"}
     none = connection("none", kubeconfigSecretRef=reference, schema={"pullPolicy": "None"})
     await world.consumer.create(none)
-    bound = await world.consumer.create(binding([GADGETS], "team-a", connection="none"))
+    bound = await world.consumer.create(binding([GADGETS], FRESH, connection="none"))
     await reason(world.consumer, bound, "Synced", "Forbidden")
 
 
@@ -162,16 +165,16 @@ def narrow(namespace: str) -> list[Object]:
 
 async def test_a_consumer_may_be_kept_to_its_namespaces(world: World) -> None:
     await world.provider.install_crd(crd())
-    for namespace in ("team-a", "team-c"):
+    for namespace in ("team-a", "rights-c"):
         await world.consumer.namespace(namespace)
     await world.provider.namespace("team-a")
     async with limited(world, narrow("team-a")):
         await world.consumer.create(connection())
         everywhere = await world.consumer.create(binding([WIDGETS]))
         await synced(world.consumer, everywhere)
-        outside = await world.consumer.create(widget("outside", "team-c"))
+        outside = await world.consumer.create(widget("outside", "rights-c"))
         told = await event(world.consumer, outside, "SyncFailed")
-        assert "team-c" in told["message"]
+        assert "rights-c" in told["message"]
         await whole_life(world, widget("one", size=1))
         assert await world.provider.find(outside) is None
         await world.consumer.delete(outside)
