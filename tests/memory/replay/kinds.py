@@ -235,6 +235,11 @@ async def more_definitions(player: Player, group: str) -> None:
         },
         "two",
     )
+    for _ in range(200):  # the names are accepted a moment after the answer
+        seen = await send("", "GET", plains_crd)
+        if seen["status"].get("acceptedNames", {}).get("categories") == ["all"]:
+            break
+        await player.settle()
     await send(
         "crd status by main", "PATCH", plains_crd, {"status": {"storedVersions": []}}, MERGE_PATCH
     )
