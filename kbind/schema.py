@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kbind import words
@@ -46,11 +46,25 @@ class ExportedApi:
 
 
 @dataclass(frozen=True, slots=True)
+class Exports:
+    """All that a provider offers, as far as it could be read.
+
+    unread: by API name or by group, why it could not be read. What was known of those stands:
+    they are not taken for gone.
+    """
+
+    apis: tuple[ExportedApi, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
-    """An API's definition as a schema source gives it: a whole CRD object."""
+    """An API's definition as a schema source gives it: a whole CRD object. note: what a user
+    should know of it, such as what of the schema could not be kept."""
 
     crd: Mapping[str, Any]
     definition: Definition
+    note: str = ""
 
 
 def exported(crd: Mapping[str, Any]) -> ExportedApi:

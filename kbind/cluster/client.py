@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -68,6 +68,24 @@ class Client:
         """An object, a page of a list, or a document. accept: a media type, else JSON."""
         request = self._request("GET", path, query, accept=accept)
         return await self._call("get", request, repeatable=True, timeout=timeout)
+
+    async def read(
+        self, path: str, *, query: Mapping[str, str] | None = None, accept: str | None = None
+    ) -> dict[str, Any]:
+        """``get``, decoded. Raises ServerFailed also for what is no JSON object."""
+        try:
+            answer = orjson.loads(await self.get(path, query=query, accept=accept))
+        except orjson.JSONDecodeError:
+            answer = None
+        if isinstance(answer, dict):
+            return answer
+        raise ServerFailed(
+            f"{self.side}: get {path}: answered with something other than a JSON object; "
+            "is this a Kubernetes API server?",
+            side=self.side,
+            verb="get",
+            path=path,
+        )
 
     async def create(
         self, path: str, body: bytes, *, query: Mapping[str, str] | None = None

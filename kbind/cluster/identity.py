@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from kbind.cluster.client import Client
 from kbind.errors import ServerFailed
@@ -20,33 +18,20 @@ async def identity(client: Client) -> str:
     """The cluster's UID: of namespace ``kube-system``, or of the LogicalCluster where discovery
     lists kcp's group (asking for it untold is answered 403 or 404 as RBAC will have it). Raises
     what the reads raise; a Forbidden is not a sign of either kind of cluster."""
-    groups = await _read(client, _GROUPS)
+    groups = await client.read(_GROUPS)
     kcp = any(
         isinstance(group, dict) and group.get("name") == KCP_GROUP
         for group in groups.get("groups") or ()
     )
     path = _LOGICAL_CLUSTER if kcp else _KUBE_SYSTEM
-    metadata = (await _read(client, path)).get("metadata")
+    metadata = (await client.read(path)).get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else None
     if not isinstance(uid, str) or not uid:
-        raise _no_answer(client, path, "an object without a uid")
+        raise ServerFailed(
+            f"{client.side}: get {path}: answered with an object without a uid; "
+            "is this a Kubernetes API server?",
+            side=client.side,
+            verb="get",
+            path=path,
+        )
     return uid
-
-
-async def _read(client: Client, path: str) -> dict[str, Any]:
-    try:
-        answer = orjson.loads(await client.get(path))
-    except orjson.JSONDecodeError as error:
-        raise _no_answer(client, path, "something other than JSON") from error
-    if not isinstance(answer, dict):
-        raise _no_answer(client, path, "something other than an object")
-    return answer
-
-
-def _no_answer(client: Client, path: str, what: str) -> ServerFailed:
-    return ServerFailed(
-        f"{client.side}: get {path}: answered with {what}; is this a Kubernetes API server?",
-        side=client.side,
-        verb="get",
-        path=path,
-    )

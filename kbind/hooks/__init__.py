@@ -3,11 +3,12 @@
 from kbind.facts import Definition
 from kbind.hooks.loading import Sources, load
 from kbind.hooks.specs import ProviderReader, SchemaSource, SourceFactory, hookimpl
-from kbind.schema import ExportedApi, Offer, exported, revision
+from kbind.schema import ExportedApi, Exports, Offer, exported, revision
 
 __all__ = [
     "Definition",
     "ExportedApi",
+    "Exports",
     "Offer",
     "ProviderReader",
     "SchemaSource",

@@ -7,12 +7,12 @@ the ``hookimpl`` marker and needs nothing of kbind beyond ``kbind.hooks``, ``kbi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 import pluggy
 
-from kbind.schema import ExportedApi, Offer
+from kbind.schema import Exports, Offer
 
 hookspec = pluggy.HookspecMarker("kbind")
 hookimpl = pluggy.HookimplMarker("kbind")
@@ -46,9 +46,10 @@ class SchemaSource(Protocol):
     it has read. Calls never overlap.
     """
 
-    async def exports(self) -> Sequence[ExportedApi]:
-        """All that the provider offers, by name. Raises ClusterError or SchemaSourceError where
-        that cannot be told; an empty answer means that nothing is offered."""
+    async def exports(self) -> Exports:
+        """All that the provider offers. What alone could not be read is named in ``unread``;
+        an answer without any API or unread part means that nothing is offered. Raises
+        ClusterError or SchemaSourceError where nothing can be told."""
         ...
 
     async def definition(self, name: str) -> Offer | None:

@@ -82,7 +82,7 @@ async def _list(
     source: SchemaSource,
 ) -> tuple[list[ExportedApi], Listing, ClusterError | SchemaSourceError | None]:
     try:
-        exports = list(await answer(source.exports()))
+        exports = list((await answer(source.exports())).apis)
     except Forbidden as error:
         return [], Listing.FORBIDDEN, error
     except (ClusterError, SchemaSourceError) as error:

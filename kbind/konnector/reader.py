@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import orjson
-
 from kbind.cluster.client import Client
 
 PAGE = 100
@@ -21,10 +19,7 @@ class Reader:
     async def get(
         self, path: str, *, query: Mapping[str, str] | None = None, accept: str | None = None
     ) -> dict[str, Any]:
-        found: dict[str, Any] = orjson.loads(
-            await self._client.get(path, query=query, accept=accept)
-        )
-        return found
+        return await self._client.read(path, query=query, accept=accept)
 
     async def items(
         self, path: str, *, query: Mapping[str, str] | None = None, accept: str | None = None

@@ -6,7 +6,7 @@ when it is new or has changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from kbind import words
@@ -14,6 +14,7 @@ from kbind.errors import NotFound
 from kbind.hooks import (
     Definition,
     ExportedApi,
+    Exports,
     Offer,
     ProviderReader,
     SourceFactory,
@@ -33,7 +34,7 @@ class CrdSource:
         self._provider = provider
         self._seen: dict[str, ExportedApi] = {}
 
-    async def exports(self) -> Sequence[ExportedApi]:
+    async def exports(self) -> Exports:
         query = {"labelSelector": f"{words.EXPORTED}={words.TRUE}"}
         seen: dict[str, ExportedApi] = {}
         async for item in self._provider.items(CRDS, query=query, accept=METADATA_ONLY):
@@ -47,7 +48,7 @@ class CrdSource:
             if known is not None:
                 seen[known.name] = known
         self._seen = seen
-        return [seen[name] for name in sorted(seen)]
+        return Exports(tuple(seen[name] for name in sorted(seen)))
 
     async def definition(self, name: str) -> Offer | None:
         crd = await self._read(name)

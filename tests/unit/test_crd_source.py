@@ -68,12 +68,12 @@ class Provider:
 
 
 async def names(source: CrdSource) -> list[str]:
-    return [api.resource for api in await source.exports()]
+    return [api.resource for api in (await source.exports()).apis]
 
 
 async def test_exports_are_told_by_name() -> None:
     source = CrdSource(Provider(crd("widgets"), crd("gadgets")))
-    exports = await source.exports()
+    exports = (await source.exports()).apis
     assert [api.name for api in exports] == ["gadgets.example.org", "widgets.example.org"]
     assert exports[0].versions == ("v1",)
 
@@ -91,10 +91,10 @@ async def test_at_rest_one_request_is_made() -> None:
 async def test_only_what_changed_is_read_again(change: Object) -> None:
     provider = Provider(crd("widgets"), crd("gadgets"))
     source = CrdSource(provider)
-    before = await source.exports()
+    before = (await source.exports()).apis
     provider.put(crd("widgets", **change))
     provider.asked.clear()
-    after = await source.exports()
+    after = (await source.exports()).apis
     assert provider.asked == ["list", "widgets.example.org"]
     assert [b == a for b, a in zip(before, after, strict=True)] == [True, False]
 
