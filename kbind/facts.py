@@ -102,15 +102,17 @@ class Source(StrEnum):
 
     LIST = "list"  # list the labelled CRDs, then decide again
     CRD = "CRD"
+    OPENAPI = "OpenAPI"
     AS_ASKED = "as-asked"  # the plugin of that name
     REPORT = "report"  # say why there is no answer; nothing is taken away
 
 
 class Definition(StrEnum):
-    """How the source came by an API's definition."""
+    """What the schema source gives as an API's definition."""
 
     ORIGINAL = "original"  # a CRD of the provider
     SYNTHESIZED = "synthesized"  # put together from other documents
+    NONE = "none"  # the provider does not offer the API, or serves no version of it
 
 
 class PullPolicy(StrEnum):
@@ -129,11 +131,10 @@ class UpdatePolicy(StrEnum):
 
 
 class Wanted(StrEnum):
-    """Who wants an API's schema on the consumer."""
+    """Whether a live binding lists the API."""
 
-    BOUND = "bound"  # a live binding lists it
-    EXPORTED = "exported"  # the provider exports it, no binding lists it
-    NEITHER = "neither"
+    BOUND = "bound"
+    UNBOUND = "unbound"
 
 
 class Local(StrEnum):
@@ -145,6 +146,30 @@ class Local(StrEnum):
     ELSEWHERE = "elsewhere"  # pinned to another Connection
     UNMANAGED = "unmanaged"  # without our markers
     GOING = "going"  # being deleted
+
+
+class AutoBind(StrEnum):
+    """A Connection's ``spec.autoBind``."""
+
+    ON = "on"
+    OFF = "off"
+
+
+class Exported(StrEnum):
+    """Whether the provider exports any API."""
+
+    SOME = "some"
+    NONE = "none"  # two successful discoveries, 30 s apart, found none
+    UNKNOWN = "unknown"  # discovery failed, answered in part, or found none for the first time
+
+
+class OwnBinding(StrEnum):
+    """What stands under the name that autoBind's ClusterBinding has: the Connection's."""
+
+    ABSENT = "absent"
+    OURS = "ours"  # owned by this very Connection
+    FOREIGN = "foreign"
+    GOING = "going"  # ours, and being deleted
 
 
 FACTS: Final[dict[str, type[StrEnum]]] = {
@@ -163,5 +188,8 @@ FACTS: Final[dict[str, type[StrEnum]]] = {
     "updatePolicy": UpdatePolicy,
     "wanted": Wanted,
     "local": Local,
+    "autoBind": AutoBind,
+    "exports": Exported,
+    "binding": OwnBinding,
 }
 """Every fact by the name that tables use for it."""

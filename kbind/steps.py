@@ -40,6 +40,10 @@ class Step(StrEnum):
     INSTALL = "install"
     UPDATE = "update"
     STAMP = "stamp"
+    # what a Connection binds by itself
+    BIND = "bind"
+    REBIND = "rebind"
+    UNBIND = "unbind"
 
 
 MEANING: Final[dict[Step, str]] = {
@@ -61,6 +65,9 @@ MEANING: Final[dict[Step, str]] = {
     Step.INSTALL: "create the CRD on the consumer, stamped with our markers",
     Step.UPDATE: "replace the spec of the CRD on the consumer (uid and version)",
     Step.STAMP: "patch of the consumer CRD's markers, nothing else",
+    Step.BIND: "create the Connection's ClusterBinding, listing every exported API",
+    Step.REBIND: "patch of that ClusterBinding's spec: its Connection and its list of APIs (uid)",
+    Step.UNBIND: "delete of that ClusterBinding (uid)",
 }
 
 BEST_EFFORT: Final = frozenset({Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD})

@@ -95,8 +95,15 @@ DELIVERY: Final = TableSpec(
     None,
     frozenset({Step.INSTALL, Step.UPDATE, Step.STAMP}),
 )
+AUTOBIND: Final = TableSpec(
+    "autobind",
+    "What becomes of the ClusterBinding that a Connection keeps for all exported APIs?",
+    ("autoBind", "exports", "binding"),
+    None,
+    frozenset({Step.BIND, Step.REBIND, Step.UNBIND}),
+)
 
 TABLES: Final[dict[str, TableSpec]] = {
-    t.name: t for t in (DUTY, OWNERSHIP, INSTANCE, SOURCE, DELIVERY)
+    t.name: t for t in (DUTY, OWNERSHIP, INSTANCE, SOURCE, DELIVERY, AUTOBIND)
 }
 """The decision tables by name; ``copying`` is a list of flows and has its own shape."""

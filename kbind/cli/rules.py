@@ -80,7 +80,7 @@ def _table(table: Table) -> Iterator[str]:
             f"{fact}={'|'.join(rule.when[fact])}" for fact in table.facts if fact in rule.when
         )
         yield f"  {rule.name}"
-        yield f"    when  {when or 'anything'}"
+        yield from wrapped("    when  ", when or "anything")
         yield f"    then  {answer(rule)}"
         yield from wrapped("    why   ", rule.why)
         named.update(rule.steps or ())

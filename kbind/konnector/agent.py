@@ -226,6 +226,8 @@ class Konnector:
             self._bindings.add(ref)
         if before == after:
             return
+        if ref.kind == "ClusterBinding":
+            self._wake(ref.key.name)  # autoBind's has the Connection's name
         for bound in (before, after):
             if bound is None:
                 continue

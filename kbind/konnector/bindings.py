@@ -43,7 +43,8 @@ class RunningSyncer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApiState:
-    """One bound API. problem: why it is not Ready; unsynced: why nothing is synced."""
+    """One bound API. problem: why it is not Ready; unsynced: why nothing is synced; note: what
+    is said of it all the same."""
 
     name: str
     crd_hash: str = ""
@@ -51,6 +52,7 @@ class ApiState:
     problem: tuple[str, str] | None = None
     unsynced: tuple[str, str] | None = None
     denied: str | None = None
+    note: str = ""
 
 
 class BindingStatuses:
@@ -79,7 +81,9 @@ class BindingStatuses:
                 {"name": s.name, "crdHash": s.crd_hash, "conflictCount": len(s.conflicts)}
                 for s in states
             ]
-            judgements = self._judge(bound, states, _note(binding["spec"]))
+            notes = [_note(binding["spec"]), *(f"{s.name}: {s.note}" for s in states if s.note)]
+            note = "; ".join(text for text in notes if text)
+            judgements = self._judge(bound, states, note)
         except SpecInvalid as error:
             problem = (Reason.SPEC_INVALID, str(error))
             judgements = [_verdict(c, problem) for c in (Condition.READY, Condition.SYNCED)]
@@ -105,10 +109,12 @@ class BindingStatuses:
         crd = None if entry is None else orjson.loads(entry.raw)
         digest = "" if crd is None else crd_hash(crd)
         problem = self._problem(bound, name, link, crd)
+        delivered = None if link is None else link.delivered.get(name)
+        note = "" if delivered is None else delivered.note
         syncer = self._syncers.get(name)
         if syncer is None:
             pending = (str(Reason.PENDING), f"{name} is not being synced yet")
-            return ApiState(name, digest, problem=problem, unsynced=problem or pending)
+            return ApiState(name, digest, problem=problem, unsynced=problem or pending, note=note)
         trouble = syncer.trouble
         unsynced: tuple[str, str] | None = None
         if trouble is not None:
@@ -125,7 +131,7 @@ class BindingStatuses:
         ours = crd is not None and connection_of(crd) == bound.connection
         if problem is not None and not (ours and problem[0] in _SYNCED_ALL_THE_SAME):
             unsynced = problem
-        return ApiState(name, digest, conflicts, problem, unsynced, denied)
+        return ApiState(name, digest, conflicts, problem, unsynced, denied, note)
 
     def _problem(
         self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None

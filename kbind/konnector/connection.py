@@ -28,10 +28,11 @@ from kbind.errors import (
 from kbind.facts import PullPolicy, Wanted
 from kbind.hooks import ExportedApi
 from kbind.konnector import status as statuses
+from kbind.konnector.autobind import auto_bind
 from kbind.konnector.delivery import Delivery
 from kbind.konnector.discovery import discover, policies
-from kbind.konnector.judging import Stop, judge, note
-from kbind.konnector.link import Delivered, Link, Policies
+from kbind.konnector.judging import Stop, judge_ready, judge_stopped
+from kbind.konnector.link import Link, Outcome, Policies
 from kbind.konnector.secret import SecretWatch
 from kbind.konnector.shared import Shared
 from kbind.words import Condition, Reason
@@ -91,7 +92,7 @@ class ConnectionRunner:
         try:
             wanted = policies(connection)
             link = await self._engage(connection, wanted)
-            judgements = judge(None, note(link, wanted))
+            judgements = judge_ready(link, wanted)
         except Stop as stop:
             judgements = self._stopped(stop)
         except Exception as error:
@@ -108,7 +109,7 @@ class ConnectionRunner:
     def _stopped(self, stop: Stop) -> list[Judgement]:
         if self._link is not None:
             self._link.ready = False
-        return judge(stop)
+        return judge_stopped(stop)
 
     async def _engage(self, connection: Mapping[str, Any], wanted: Policies) -> Link:
         """Raises Stop where the Connection cannot be Ready."""
@@ -123,9 +124,10 @@ class ConnectionRunner:
             self._lost = False
             link.discovered_at = None  # until it has answered, every pass asks again
             await self._identify(link, connection)
-            await discover(link, wanted.source, self._shared.book, self._shared.sources)
+            await discover(link, wanted.source, self._shared.book, self._shared.sources, now)
             link.discovered_at = now
         link.ready = True
+        link.auto_bound = await auto_bind(self._shared, connection, wanted.auto_bind, link)
         await self._deliver(link, wanted)
         return link
 
@@ -184,25 +186,26 @@ class ConnectionRunner:
     async def _deliver(self, link: Link, policy: Policies) -> None:
         exports = link.exports or {}
         coverage = self._shared.coverage()
-        for api in sorted(coverage.apis(self.name) | exports.keys()):
-            export = exports.get(api)
-            if export is None:
-                message = f"the provider does not export {api}"
-                link.memo.pop(api, None)
-                link.delivered[api] = Delivered(Reason.API_NOT_EXPORTED, message)
-                continue
-            wanted = _wanted(coverage, self.name, export)
-            if wanted is Wanted.EXPORTED and policy.pull is not PullPolicy.ALL:
-                link.delivered.pop(api, None)
-                link.memo.pop(api, None)
+        # By group, so that a source may read what one group has in common once.
+        names = coverage.apis(self.name) | exports.keys()
+        for name in sorted(names, key=lambda name: name.partition(".")[::-1]):
+            wanted = _wanted(coverage, self.name, name, exports.get(name))
+            if wanted is Wanted.UNBOUND and policy.pull is not PullPolicy.ALL:
+                link.delivered.pop(name, None)
+                link.memo.pop(name, None)
                 continue
             try:
-                link.delivered[api] = await self._delivery.deliver(link, export, policy, wanted)
+                outcome = await self._delivery.deliver(link, name, policy, wanted)
             except (ClusterError, SchemaSourceError) as error:
-                link.memo.pop(api, None)
-                link.delivered[api] = Delivered(Reason.SCHEMA_SOURCE_FAILED, str(error))
-            if link.delivered[api].reason == Reason.PENDING:
+                link.memo.pop(name, None)
+                outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
+            if outcome is None:
+                outcome = Outcome(Reason.PENDING, f"CRD {name} changed meanwhile; trying again")
                 self.wake()
+            link.delivered[name] = outcome
+        for gone in link.delivered.keys() - names:
+            del link.delivered[gone]
+            link.memo.pop(gone, None)
 
     # --- what the Connection says of itself --------------------------------------------------
 
@@ -233,10 +236,10 @@ class ConnectionRunner:
         self._on_change(self.name)
 
 
-def _wanted(coverage: Coverage, connection: str, export: ExportedApi) -> Wanted:
-    for bound in coverage.listing(export.name):
+def _wanted(coverage: Coverage, connection: str, name: str, export: ExportedApi | None) -> Wanted:
+    for bound in coverage.listing(name):
         # A Binding cannot bind a cluster-scoped API.
-        fits = export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
+        fits = export is None or export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
         if fits and bound.connection == connection:
             return Wanted.BOUND
-    return Wanted.EXPORTED
+    return Wanted.UNBOUND

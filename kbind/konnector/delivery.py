@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -14,15 +15,14 @@ from kbind.apis import CRDS, Key
 from kbind.calls import Call, Verb
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
-from kbind.errors import Conflict, Forbidden, Invalid, NotFound
-from kbind.facts import Wanted
-from kbind.hooks import ExportedApi
+from kbind.errors import Conflict, Forbidden, Invalid, NotFound, SchemaSourceError
+from kbind.facts import Definition, Wanted
+from kbind.hooks import Offer
 from kbind.konnector.discovery import answer
-from kbind.konnector.link import Delivered, Link, Policies
+from kbind.konnector.link import Link, Outcome, Policies
 from kbind.perform import send
-from kbind.plan import Decision
 from kbind.rulebook import Rulebook
-from kbind.schema import consumer_crd, local_word
+from kbind.schema import consumer_crd, crd_hash, local_word
 from kbind.steps import Side, Step
 from kbind.words import Reason
 
@@ -31,9 +31,10 @@ log = structlog.get_logger(__name__)
 RETRY = 300.0  # seconds until a write that was refused is tried again
 
 _MESSAGES = {
+    Reason.API_NOT_EXPORTED: "the provider does not export {name}",
     Reason.SCHEMA_MISSING: "CRD {name} is not on the consumer, and pullPolicy None installs none",
-    Reason.PINNED: "CRD {name} stays at the schema of its first pull (updatePolicy Once); "
-    "the provider offers {revision}",
+    Reason.PINNED: "CRD {name} stays at the schema of its first pull (updatePolicy Once): it is "
+    "{here}, the provider's is {there}",
     Reason.UNMANAGED: "CRD {name} exists without kbind's markers and is not taken over; to hand "
     "it over, set label " + words.MANAGED + '="true" and annotation ' + words.CONNECTION,
     Reason.MANAGED_ELSEWHERE: "CRD {name} is managed through another Connection",
@@ -56,78 +57,85 @@ class Delivery:
         return refused is not None and asyncio.get_running_loop().time() > refused + RETRY
 
     async def deliver(
-        self, link: Link, export: ExportedApi, policies: Policies, wanted: Wanted
-    ) -> Delivered:
-        """What became of *export*. Raises ClusterError where the provider or the consumer
-        cannot be read."""
-        local = await self._local(export.name)
-        version = None if local is None else local["metadata"]["resourceVersion"]
-        basis = (export.revision, version, policies, wanted)
-        if link.memo.get(export.name) == basis and not self._due(export.name):
-            return link.delivered[export.name]
-        assert link.source is not None
-        offer = await answer(link.source.definition(export.name))
-        crd = None if offer is None else consumer_crd(offer, link.connection, local)
-        if offer is None or crd is None:
-            return Delivered(Reason.API_NOT_EXPORTED, f"{export.name} is no longer served")
-        word = local_word(local, crd, link.connection)
+        self, link: Link, name: str, policies: Policies, wanted: Wanted
+    ) -> Outcome | None:
+        """What became of API *name*; None where it was overtaken. Raises ClusterError or
+        SchemaSourceError where the provider or the consumer cannot be read."""
+        export = (link.exports or {}).get(name)
+        revision = None if export is None else export.revision
+        local, version = await self._local(name)
+        basis = (link.source_name, revision, policies, wanted)
+        if link.memo.get(name) == (*basis, version) and not self._due(name):
+            return link.delivered[name]
+        offer = None if export is None else await _offer(link, name)
+        there = None if local is None else orjson.loads(local)
+        crd = None if offer is None else _crd(offer, link.connection, there)
         decision = self._book.decide(
             "delivery",
             {
-                "definition": offer.definition,
+                "definition": Definition.NONE if offer is None or crd is None else offer.definition,
                 "pullPolicy": policies.pull,
                 "wanted": wanted,
                 "updatePolicy": policies.update,
-                "local": word,
+                "local": local_word(there, crd, link.connection),
             },
         )
-        delivered, version = await self._perform(decision, export, crd, local, version)
-        if delivered is not None:
-            link.memo[export.name] = (export.revision, version, policies, wanted)
-            return delivered
-        return Delivered(Reason.PENDING, f"CRD {export.name} changed meanwhile; trying again")
+        outcome = _outcome(decision.reason, name, crd, there)
+        if offer is not None:
+            outcome = replace(outcome, note=offer.note)
+        for step in decision.steps or ():
+            if crd is None:
+                break  # whatever an overlay says: where nothing is offered nothing is written
+            try:
+                written = await send(schema_call(step, crd, there), self._consumer)
+            except Conflict:
+                return None
+            except (Invalid, Forbidden) as error:
+                self._refused[name] = asyncio.get_running_loop().time()
+                outcome = Outcome(Reason.SCHEMA_REFUSED, str(error))
+                break
+            self._refused.pop(name, None)
+            self._crds.learn(written)
+            version = int(orjson.loads(written)["metadata"]["resourceVersion"])
+            log.info("schema delivered", api=name, step=str(step), rule=decision.rule)
+        link.memo[name] = (*basis, version)
+        return outcome
 
-    async def _local(self, name: str) -> dict[str, Any] | None:
+    async def _local(self, name: str) -> tuple[bytes | None, int]:
+        """The CRD that stands on the consumer, and its version, 0 where there is none."""
         entry = self._crds.get(Key("", name))
         if entry is not None:
-            found: dict[str, Any] = orjson.loads(entry.raw)
-            return found
+            return entry.raw, entry.version
         # The watch asks only for CRDs with our label: one without it has to be looked for.
         try:
-            found = orjson.loads(await self._consumer.get(CRDS.path(Key("", name))))
+            found = await self._consumer.get(CRDS.path(Key("", name)))
         except NotFound:
-            return None
-        return found
-
-    async def _perform(
-        self,
-        decision: Decision,
-        export: ExportedApi,
-        crd: dict[str, Any],
-        local: Mapping[str, Any] | None,
-        version: str | None,
-    ) -> tuple[Delivered | None, str | None]:
-        """The outcome, None where it was overtaken; and the CRD's version afterwards."""
-        for step in decision.steps or ():
-            try:
-                answer = await send(schema_call(step, crd, local), self._consumer)
-            except Conflict:
-                return None, version
-            except (Invalid, Forbidden) as error:
-                self._refused[export.name] = asyncio.get_running_loop().time()
-                return Delivered(Reason.SCHEMA_REFUSED, str(error)), version
-            self._refused.pop(export.name, None)
-            self._crds.learn(answer)
-            version = orjson.loads(answer)["metadata"]["resourceVersion"]
-            log.info("schema delivered", api=export.name, step=str(step), rule=decision.rule)
-        return _outcome(decision.reason, export), version
+            return None, 0
+        return found, int(orjson.loads(found)["metadata"]["resourceVersion"])
 
 
-def _outcome(reason: str | None, export: ExportedApi) -> Delivered:
+async def _offer(link: Link, name: str) -> Offer | None:
+    return await answer(link.source.definition(name), Offer, type(None))
+
+
+def _crd(offer: Offer, connection: str, local: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    try:
+        return consumer_crd(offer, connection, local)
+    except (AttributeError, LookupError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise SchemaSourceError(f"the plugin's definition is no CRD: {what}") from error
+
+
+def _outcome(
+    reason: str | None,
+    name: str,
+    crd: Mapping[str, Any] | None,
+    local: Mapping[str, Any] | None,
+) -> Outcome:
     if reason is None:
-        return Delivered(None)
-    text = _MESSAGES[Reason(reason)].format(name=export.name, revision=export.revision)
-    return Delivered(reason, text)
+        return Outcome(None)
+    here, there = (None if it is None else crd_hash(it) for it in (local, crd))
+    return Outcome(reason, _MESSAGES[Reason(reason)].format(name=name, here=here, there=there))
 
 
 def schema_call(step: Step, crd: dict[str, Any], local: Mapping[str, Any] | None) -> Call:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import structlog
 
 from kbind.errors import ClusterError, Forbidden, SchemaSourceError, ServerFailed, Throttled
 from kbind.facts import Asked, Listing, PullPolicy, Source, UpdatePolicy
-from kbind.hooks import ExportedApi, SchemaSource, Sources
+from kbind.hooks import Exports, SchemaSource, Sources
 from kbind.konnector.judging import Stop
 from kbind.konnector.link import Link, Policies
 from kbind.konnector.reader import Reader
+from kbind.plan import Decision
 from kbind.rulebook import Rulebook
 from kbind.words import Condition, Reason
 
@@ -41,61 +43,94 @@ def policies(connection: Mapping[str, Any]) -> Policies:
         raise Stop(Condition.READY, Reason.SPEC_INVALID, message) from error
 
 
-async def discover(link: Link, asked: str, book: Rulebook, sources: Sources) -> None:
-    """Sets ``link.source`` and ``link.exports``. asked: ``spec.schema.source``. What cannot be
-    read shrinks nothing. Raises Stop."""
+_Failure = ClusterError | SchemaSourceError
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one source answered. word: for the source table; error: why it gave no answer."""
+
+    word: Listing
+    exports: Exports = field(default_factory=Exports)
+    error: _Failure | None = None
+
+
+async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now: float) -> None:
+    """Brings *link* up to what the provider offers. asked: ``spec.schema.source``; now: the
+    loop's time. What cannot be read shrinks nothing. Raises Stop."""
     word = Asked(asked) if asked in set(Asked) else Asked.OTHER
-    facts = {"asked": str(word), "listing": str(Listing.UNREAD)}
-    decision = book.decide("source", facts)
-    name = str(Asked.CRD) if decision.verdict == Source.LIST else asked
-    source = _source(link, name, sources)
-    exports, listing, error = await _list(source)
+
+    def decide(listing: Listing) -> Decision:
+        return book.decide("source", {"asked": str(word), "listing": str(listing)})
+
+    name, found = str(Asked.CRD), None
+    decision = decide(Listing.UNREAD)
     if decision.verdict == Source.LIST:
-        decision = book.decide("source", facts | {"listing": str(listing)})
-    link.note = ""
-    if isinstance(error, ServerFailed | Throttled | SchemaSourceError) and link.exports:
-        link.note = f"discovery failed, what was known stands: {error}"
+        found = await _list(_source(link, name, sources))
+        decision = decide(found.word)
+    if decision.verdict in (Source.AS_ASKED, Source.OPENAPI):
+        name = asked if decision.verdict == Source.AS_ASKED else str(Asked.OPENAPI)
+        found = await _list(_source(link, name, sources))
+    assert found is not None
+    if found.error is not None:
+        _keep(link, name, found.error, decision.reason)
         return
-    if error is not None:
-        denied = isinstance(error, Forbidden)
-        raise Stop(
-            Condition.PERMISSION_DENIED if denied else Condition.READY,
-            decision.reason or (Reason.FORBIDDEN if denied else Reason.SCHEMA_SOURCE_FAILED),
-            f"schema source {name}: {error}",
-        )
-    link.asked, link.source, link.source_name = asked, source, name
-    link.exports = {api.name: api for api in exports}
+    apis = {api.name: api for api in found.exports.apis}
+    unread = found.exports.unread
+    for known in (link.exports or {}).values():
+        if known.name not in apis and (known.name in unread or known.group in unread):
+            apis[known.name] = known
+    link.asked, link.source_name = asked, name
+    link.exports = {api: apis[api] for api in sorted(apis)}
+    link.failed, link.unread = "", unread
+    if apis or unread:
+        link.empty_since = None
+    elif link.empty_since is None:
+        link.empty_since = now
+
+
+def _keep(link: Link, name: str, error: _Failure, reason: str | None) -> None:
+    """What was known stands, where the failure is one that leaves the line in order. Raises
+    Stop where it does not."""
+    if isinstance(error, ServerFailed | Throttled | SchemaSourceError) and link.exports is not None:
+        link.failed = f"schema source {name}: {error}"
+        return
+    denied = isinstance(error, Forbidden)
+    raise Stop(
+        Condition.PERMISSION_DENIED if denied else Condition.READY,
+        reason or (Reason.FORBIDDEN if denied else Reason.SCHEMA_SOURCE_FAILED),
+        f"schema source {name}: {error}",
+    )
 
 
 def _source(link: Link, name: str, sources: Sources) -> SchemaSource:
-    if link.source is not None and link.source_name == name:
-        return link.source
-    factory = sources.get(name)
-    if factory is None:
-        known = ", ".join(sorted({*sources, Asked.AUTO}))
-        message = f"there is no schema source {name!r}; known here: {known}"
-        raise Stop(Condition.READY, Reason.UNKNOWN_SCHEMA_SOURCE, message)
-    return factory(Reader(link.client))
+    if name not in link.sources:
+        factory = sources.get(name)
+        if factory is None:
+            known = ", ".join(sorted({*sources, Asked.AUTO}))
+            message = f"there is no schema source {name!r}; known here: {known}"
+            raise Stop(Condition.READY, Reason.UNKNOWN_SCHEMA_SOURCE, message)
+        link.sources[name] = factory(Reader(link.client))
+    return link.sources[name]
 
 
-async def _list(
-    source: SchemaSource,
-) -> tuple[list[ExportedApi], Listing, ClusterError | SchemaSourceError | None]:
+async def _list(source: SchemaSource) -> _Found:
     try:
-        exports = list((await answer(source.exports())).apis)
+        exports = await answer(source.exports(), Exports)
     except Forbidden as error:
-        return [], Listing.FORBIDDEN, error
+        return _Found(Listing.FORBIDDEN, error=error)
     except (ClusterError, SchemaSourceError) as error:
-        return [], Listing.FAILED, error
-    return exports, Listing.EXPORTS if exports else Listing.EMPTY, None
+        return _Found(Listing.FAILED, error=error)
+    offered = exports.apis or exports.unread
+    return _Found(Listing.EXPORTS if offered else Listing.EMPTY, exports)
 
 
-async def answer(asked: Awaitable[T]) -> T:
+async def answer(asked: Awaitable[T], *kinds: type) -> T:
     """What a schema source answers, within limits. Raises ClusterError or SchemaSourceError,
-    the latter also for a plugin that breaks."""
+    the latter also for a plugin that breaks, or that answers with something of none of *kinds*."""
     try:
         async with asyncio.timeout(PATIENCE):
-            return await asked
+            given = await asked
     except (ClusterError, SchemaSourceError):
         raise
     except TimeoutError as error:
@@ -103,3 +138,7 @@ async def answer(asked: Awaitable[T]) -> T:
     except Exception as error:
         log.exception("a schema source broke; its plugin is at fault")
         raise SchemaSourceError(f"the plugin broke: {type(error).__name__}: {error}") from error
+    if not isinstance(given, kinds):
+        wrong = type(given).__name__
+        raise SchemaSourceError(f"the plugin answered with {wrong}, not with {kinds[0].__name__}")
+    return given

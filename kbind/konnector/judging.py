@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kbind.conditions import Judgement, Status
 from kbind.facts import Asked
-from kbind.konnector.link import Link, Policies
+from kbind.konnector.link import Link, Outcome, Policies
 from kbind.words import Condition, Reason
 
 
@@ -22,38 +22,101 @@ _ORDER = (
     Condition.SECRET_VALID,
     Condition.CONNECTED,
     Condition.PERMISSION_DENIED,
-    Condition.READY,
 )
 
 
-def judge(stop: Stop | None, note: str = "") -> list[Judgement]:
-    """The conditions of a Connection. Those before the one that stopped the pass are well,
-    those behind it unknown; Ready repeats why. note: what is said beside Ready=True."""
-    met = len(_ORDER) if stop is None else _ORDER.index(stop.condition)
-    judgements = []
-    for place, condition in enumerate(_ORDER[:-1]):
-        well: Status = "False" if condition is Condition.PERMISSION_DENIED else "True"
-        if stop is not None and place == met:
+def judge_stopped(stop: Stop) -> list[Judgement]:
+    """The conditions of a Connection whose pass was stopped. Those before the one that stopped
+    it are well, those behind it unknown; Ready repeats why."""
+    met = _ORDER.index(stop.condition) if stop.condition in _ORDER else len(_ORDER)
+    unknown = stop.reason == Reason.PENDING
+    judgements = [_well(condition) for condition in _ORDER[:met]]
+    for condition in _ORDER[met:]:
+        if condition is stop.condition:
             ill: Status = "True" if condition is Condition.PERMISSION_DENIED else "False"
-            status = "Unknown" if stop.reason == Reason.PENDING else ill
+            status = "Unknown" if unknown else ill
             judgements.append(Judgement(condition, status, stop.reason, stop.message))
-        elif place < met:
-            judgements.append(Judgement(condition, well, Reason.AS_EXPECTED))
         else:
             judgements.append(Judgement(condition, "Unknown", Reason.PENDING))
-    if stop is not None:
-        status = "Unknown" if stop.reason == Reason.PENDING else "False"
-        ready = Judgement(Condition.READY, status, stop.reason, stop.message)
-    else:
-        ready = Judgement(Condition.READY, "True", Reason.AS_EXPECTED, note)
-    return [*judgements, ready]
+    return [
+        *judgements,
+        Judgement(Condition.SCHEMA_IN_SYNC, "Unknown", stop.reason, stop.message),
+        Judgement(Condition.READY, "Unknown" if unknown else "False", stop.reason, stop.message),
+    ]
 
 
-def note(link: Link, policies: Policies) -> str:
+def judge_ready(link: Link, policies: Policies) -> list[Judgement]:
+    """The conditions of a Connection that can be used."""
+    reason = link.auto_bound.reason or Reason.AS_EXPECTED
+    return [
+        *(_well(condition) for condition in _ORDER),
+        _in_sync(link),
+        Judgement(Condition.READY, "True", reason, _note(link, policies)),
+    ]
+
+
+def _well(condition: Condition) -> Judgement:
+    good: Status = "False" if condition is Condition.PERMISSION_DENIED else "True"
+    return Judgement(condition, good, Reason.AS_EXPECTED)
+
+
+_OUT_OF_SYNC = (  # the first that is met is the condition's reason
+    Reason.SCHEMA_REFUSED,
+    Reason.UNMANAGED,
+    Reason.MANAGED_ELSEWHERE,
+    Reason.SCHEMA_MISSING,
+    Reason.SCHEMA_TERMINATING,
+    Reason.PINNED,
+)
+_UNREAD = (Reason.SCHEMA_SOURCE_FAILED, Reason.PENDING)
+_NAMED = 10  # parts that one message spells out
+
+
+def _in_sync(link: Link) -> Judgement:
+    """Whether every definition on the consumer is what the policies want."""
+
+    def among(reasons: tuple[Reason, ...]) -> list[Outcome]:
+        found = [it for it in link.delivered.values() if it.reason in reasons]
+        return sorted(found, key=lambda it: reasons.index(Reason(it.reason or "")))
+
+    if off := among(_OUT_OF_SYNC):
+        return _schemas("False", off[0].reason, [it.message for it in off])
+    if link.failed:
+        return _schemas("Unknown", Reason.SCHEMA_SOURCE_FAILED, [link.failed])
+    if unread := among(_UNREAD):
+        return _schemas("Unknown", unread[0].reason, [it.message for it in unread])
+    parts = [
+        f"{name}: {link.unread[part]}"
+        for name in link.delivered
+        for part in (name, name.partition(".")[2])
+        if part in link.unread
+    ]
+    if parts:
+        return _schemas("Unknown", Reason.SCHEMA_SOURCE_FAILED, parts)
+    notes = [f"{name}: {it.note}" for name, it in link.delivered.items() if it.note]
+    return _schemas("True", Reason.AS_EXPECTED, notes)
+
+
+def _schemas(status: Status, reason: str | None, parts: list[str]) -> Judgement:
+    return Judgement(Condition.SCHEMA_IN_SYNC, status, reason or "", listed(parts))
+
+
+def listed(parts: list[str]) -> str:
+    """Some parts of a message, and how many more there are."""
+    more = len(parts) - _NAMED
+    return "; ".join([*parts[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _note(link: Link, policies: Policies) -> str:
     """What a user of a Ready Connection should know all the same."""
-    notes = [link.note]
+    notes = []
+    if link.failed:
+        notes.append(f"discovery failed, what was known stands: {link.failed}")
+    if link.unread:
+        parts = [f"{name} ({why})" for name, why in sorted(link.unread.items())]
+        notes.append(f"not to be read, what was known of it stands: {listed(parts)}")
     if policies.source == Asked.AUTO:
         notes.append(f"schema source Auto uses {link.source_name}")
-    if policies.auto_bind:
-        notes.append("autoBind is not acted on by this version")
-    return "; ".join(text for text in notes if text)
+    if link.auto_bound.message:
+        notes.append(link.auto_bound.message)
+    return "; ".join(notes)

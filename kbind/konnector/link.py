@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kbind.cluster.client import Client
@@ -11,20 +12,26 @@ from kbind.hooks import ExportedApi, SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
-    """What became of one API's schema. reason: None where it is as the policies want it."""
+class Outcome:
+    """What became of something that a Connection keeps: one API's schema, its ClusterBinding.
+
+    reason: None where it is as the policies want it. note: what a user should know all the same.
+    """
 
     reason: str | None
     message: str = ""
+    note: str = ""
 
 
 @dataclass(slots=True)
 class Link:
     """An open line to a provider. ready: whether instances may be synced over it.
 
-    asked: ``spec.schema.source`` as it was discovered with; source_name: what answers for it.
-    note: what is said beside Ready. memo: by API, what a delivery was decided on, so that
-    nothing unchanged is read again.
+    asked: ``spec.schema.source`` as it was discovered with; source_name: which of *sources*
+    answers for it. exports: by name; failed, unread: what the last discovery could not tell, so
+    that what was known stands; empty_since: when discovery first found none, and has since.
+    delivered: by API; memo: what that was decided on, so that nothing unchanged is read again.
+    Times are the loop's, in seconds.
     """
 
     connection: str
@@ -33,13 +40,21 @@ class Link:
     remote: str = ""
     ready: bool = False
     asked: str = ""
-    source: SchemaSource | None = None
+    sources: dict[str, SchemaSource] = field(default_factory=dict)
     source_name: str = ""
-    note: str = ""
     exports: dict[str, ExportedApi] | None = None
+    failed: str = ""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    empty_since: float | None = None
     discovered_at: float | None = None
-    delivered: dict[str, Delivered] = field(default_factory=dict)
+    delivered: dict[str, Outcome] = field(default_factory=dict)
     memo: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    auto_bound: Outcome = Outcome(None)
+
+    @property
+    def source(self) -> SchemaSource:
+        """What answers for the Connection; there once a discovery has succeeded."""
+        return self.sources[self.source_name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ _numbers = count()
 
 def settings(*, discovery: float = 1.0, recheck: float = 0.5) -> Settings:
     """Periods that tests have the patience for."""
-    return Settings(discovery, 1.0, recheck)
+    return Settings(discovery, 1.0, recheck, settle=1.0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

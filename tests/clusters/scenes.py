@@ -156,6 +156,21 @@ def transition(obj: Mapping[str, Any], condition: str) -> str:
     return time
 
 
+async def discoveries(provider: Handle, user: str, times: int) -> None:
+    """Waits until the konnector has asked the provider, as *user*, who it is *times* more: as
+    it does at the beginning of every discovery."""
+
+    def asked() -> int:
+        return sum(entry.path == "/apis" for entry in provider.cluster.audit(user))
+
+    goal = asked() + times
+
+    async def met() -> bool:
+        return asked() >= goal
+
+    await eventually(met, f"{times} more discoveries")
+
+
 async def uid_of(cluster: Handle) -> str:
     """The cluster's own UID."""
     uid: str = (await cluster.get(new("v1", "Namespace", "kube-system")))["metadata"]["uid"]

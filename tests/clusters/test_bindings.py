@@ -93,7 +93,7 @@ async def test_a_binding_may_come_before_its_connection(
 async def test_an_api_may_be_exported_later(world: World, konnector: RunningKonnector) -> None:
     await world.provider.install_crd(crd(exported=False))
     await world.consumer.namespace("team-a")
-    await add_connection(world.consumer, world.provider.cluster)
+    await add_connection(world.consumer, world.provider.cluster, schema={"source": "CRD"})
     await world.consumer.create(BOUND)
     seen = await reason(world.consumer, BOUND, "Ready", "APINotExported")
     assert WIDGETS in message(seen, "Ready")
@@ -105,7 +105,7 @@ async def test_an_api_may_be_exported_later(world: World, konnector: RunningKonn
 async def test_what_is_exported_no_longer_is_synced_on(
     world: World, konnector: RunningKonnector
 ) -> None:
-    await offer(world)
+    await offer(world, source="CRD")
     await world.consumer.create(BOUND)
     await synced(world.consumer, BOUND)
     await world.provider.merge(crd_ref(), {"metadata": {"labels": {words.EXPORTED: None}}})

@@ -16,6 +16,7 @@ from kbind.rulebook import Copying
 from kbind.rulebook.expressions import Expression
 from kbind.situation import Situation
 from kbind.steps import BEST_EFFORT, Side, Step
+from kbind.tables import AUTOBIND, DELIVERY
 from kbind.words import Reason
 from tests.unit.build import (
     BOOK,
@@ -35,7 +36,7 @@ from tests.unit.build import (
 )
 
 MARKERS = ownership.markers(CLUSTER, UID)
-STEPS = sorted(set(Step) - {Step.INSTALL, Step.UPDATE, Step.STAMP})
+STEPS = sorted(set(Step) - DELIVERY.steps - AUTOBIND.steps)
 TEXT = f"{Reason.FOREIGN_OBJECT_EXISTS}: {ownership.refusal(Copy.MARKERLESS)}"
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 

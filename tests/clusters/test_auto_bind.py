@@ -1,0 +1,165 @@
+"""autoBind: a ClusterBinding of the Connection's own, that lists exactly what is exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kbind import words
+from kbind.testing.handles import Object, condition, new
+from kbind.testing.running import RunningKonnector, add_connection, binding, connection
+from tests.clusters.access import CRDS, EVERYTHING, IDENTITY, limit, may
+from tests.clusters.scenes import (
+    PROVIDER,
+    crd_ref,
+    discoveries,
+    kubeconfig_data,
+    message,
+    ready,
+    reason,
+    secret,
+)
+from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
+from tests.clusters.world import World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+OWN = new(words.API_VERSION, "ClusterBinding", "provider")
+UNLABELLED = {"metadata": {"labels": {words.EXPORTED: None}}}
+
+
+async def connect(world: World) -> Object:
+    """A Connection with autoBind to a provider that exports widgets, as a user with rights that
+    can be taken away."""
+    await world.provider.install_crd(crd())
+    await limit(world.provider, EVERYTHING)
+    for namespace in ("kbind", "team-a"):
+        await world.consumer.namespace(namespace)
+    await world.consumer.create(
+        secret(kubeconfig_data(world.provider.cluster.kubeconfig("limited")))
+    )
+    return await world.consumer.create(connection(autoBind=True, schema={"source": "CRD"}))
+
+
+def lists(*apis: str) -> Any:
+    return lambda seen: [api["name"] for api in seen["spec"]["apis"]] == list(apis)
+
+
+async def test_all_that_is_exported_is_bound(world: World, konnector: RunningKonnector) -> None:
+    made = await connect(world)
+    own = await world.consumer.until(OWN, lists(WIDGETS))
+    (owner,) = own["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("Connection", made["metadata"]["uid"])
+    await world.consumer.established(WIDGETS)
+    one = await world.consumer.create(widget("one", size=1))
+    await world.provider.until(one, lambda seen: seen)
+
+    await world.provider.install_crd(crd("gadgets", "Gadget"))
+    await world.consumer.until(OWN, lists(GADGETS, WIDGETS))
+    await world.consumer.established(GADGETS)
+    two = await world.consumer.create(gadget("two"))
+    await world.provider.until(two, lambda seen: seen)
+
+    await world.provider.merge(crd_ref(), UNLABELLED)
+    await world.consumer.until(OWN, lists(GADGETS))
+    assert await world.consumer.get(crd_ref())
+    assert await world.provider.get(one)
+
+
+async def test_what_the_user_set_on_it_stays_and_its_list_does_not(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await connect(world)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    edited = {"conflictPolicy": "Adopt", "apis": [{"name": "rockets.example.org"}]}
+    await world.consumer.merge(OWN, {"spec": edited})
+    own = await world.consumer.until(OWN, lists(WIDGETS))
+    assert own["spec"]["conflictPolicy"] == "Adopt"
+
+
+async def test_one_that_is_deleted_by_hand_is_made_again(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await connect(world)
+    first = await world.consumer.until(OWN, lists(WIDGETS))
+    await world.consumer.delete(OWN)
+    await world.consumer.until(
+        OWN, lambda seen: seen["metadata"]["uid"] != first["metadata"]["uid"]
+    )
+
+
+async def test_without_any_export_it_goes_and_comes_back(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await connect(world)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    await world.consumer.established(WIDGETS)
+    one = await world.consumer.create(widget("one", size=1))
+    await world.provider.until(one, lambda seen: seen)
+    await world.provider.merge(crd_ref(), UNLABELLED)
+    await world.consumer.gone(OWN)
+    assert await world.consumer.get(crd_ref())
+    assert await world.consumer.get(one)
+    assert await world.provider.get(one)
+
+    await world.provider.merge(crd_ref(), {"metadata": {"labels": {words.EXPORTED: "true"}}})
+    await world.consumer.until(OWN, lists(WIDGETS))
+
+
+async def test_a_discovery_that_is_refused_changes_nothing(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await connect(world)
+    before = await world.consumer.until(OWN, lists(WIDGETS))
+    await limit(world.provider, IDENTITY, may("*", "example.org", "*"))
+    await reason(world.consumer, PROVIDER, "Ready", "Forbidden")
+    await world.provider.merge(crd_ref(), UNLABELLED)
+    await discoveries(world.provider, "limited", 3)
+    seen = await world.consumer.get(OWN)
+    assert seen["spec"] == before["spec"]
+    assert condition(await world.consumer.get(PROVIDER), "SchemaInSync", "Unknown")
+
+    await limit(world.provider, IDENTITY, CRDS, may("*", "example.org", "*"))
+    await world.consumer.gone(OWN)
+
+
+async def test_a_binding_of_somebody_else_is_not_touched(
+    world: World, konnector: RunningKonnector
+) -> None:
+    mine = await world.consumer.create(binding([GADGETS], name="provider", connection="other"))
+    await connect(world)
+    seen = await reason(world.consumer, PROVIDER, "Ready", "ForeignBinding", "True")
+    assert "ClusterBinding provider" in message(seen, "Ready")
+    await discoveries(world.provider, "limited", 2)
+    assert (await world.consumer.get(OWN))["spec"] == mine["spec"]
+
+    await world.consumer.delete(OWN)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    await ready(world.consumer, PROVIDER)
+
+
+async def test_turned_off_it_is_left_behind_and_that_is_said(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await connect(world)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    await world.consumer.merge(PROVIDER, {"spec": {"autoBind": False}})
+    seen = await reason(world.consumer, PROVIDER, "Ready", "BindingRetained", "True")
+    assert "ClusterBinding provider" in message(seen, "Ready")
+    await world.provider.install_crd(crd("gadgets", "Gadget"))
+    await world.consumer.until(PROVIDER, lambda seen: len(seen["status"]["exportedAPIs"]) == 2)
+    assert lists(WIDGETS)(await world.consumer.get(OWN))
+
+    await world.consumer.delete(OWN)
+    await ready(world.consumer, PROVIDER)
+    assert await world.consumer.find(OWN) is None
+
+
+async def test_a_long_name_is_no_obstacle(world: World, konnector: RunningKonnector) -> None:
+    await world.provider.install_crd(crd())
+    name = ".".join(["p" * 50] * 4) + ".provider"
+    await add_connection(world.consumer, world.provider.cluster, name, autoBind=True)
+    own = new(words.API_VERSION, "ClusterBinding", name)
+    await world.consumer.until(own, lists(WIDGETS))
+    await ready(world.consumer, own)
