@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+from kbind import words
 from kbind.testing.audit import Entry
 from kbind.testing.handles import Handle, Object, new
 from kbind.testing.running import RunningKonnector, binding, connection, connection_secret
@@ -93,6 +94,7 @@ async def test_what_is_granted_is_what_is_asked_for(world: World) -> None:
         await refusal(world)
         await another_schema(world)
         await definition_of_others(world)
+        await bound_by_itself(world)
         await konnector.stop()
 
         for handle, manifests, since in zip(handles, (CONSUMER, PROVIDER), before, strict=True):
@@ -126,6 +128,21 @@ async def definition_of_others(world: World) -> None:
     await world.consumer.create(none)
     bound = await world.consumer.create(binding([GADGETS], FRESH, connection="none"))
     await reason(world.consumer, bound, "Synced", "Forbidden")
+
+
+async def bound_by_itself(world: World) -> None:
+    """autoBind makes a ClusterBinding, follows the exports with it, and takes it away."""
+    reference = {"namespace": "kbind", "name": "provider-kubeconfig"}
+    schema = {"source": "CRD"}
+    auto = connection("auto", kubeconfigSecretRef=reference, schema=schema, autoBind=True)
+    await world.consumer.create(auto)
+    own = binding([], name="auto")
+    unlabelled = {"metadata": {"labels": {words.EXPORTED: None}}}
+    await world.consumer.until(own, lambda seen: len(seen["spec"]["apis"]) == 2)
+    await world.provider.merge(crd("gadgets"), unlabelled)
+    await world.consumer.until(own, lambda seen: len(seen["spec"]["apis"]) == 1)
+    await world.provider.merge(crd(), unlabelled)
+    await world.consumer.gone(own)
 
 
 async def eventually_used(handle: Handle, manifests: list[Object], since: int) -> None:
