@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -33,13 +33,23 @@ class Story:
     consumer. ``chapter`` begins each of its parts; ``end`` says what to show of both sides.
     """
 
-    def __init__(self, time: Clock, consumer: MemoryCluster, provider: MemoryCluster) -> None:
+    def __init__(
+        self,
+        time: Clock,
+        consumer: MemoryCluster,
+        provider: MemoryCluster,
+        plugins: Sequence[object] = (),
+    ) -> None:
         self.time = time
         self.clusters = (consumer, provider)
         self.connect = Connector(consumer, provider)
         self.recorder = Recorder(lambda: time.seconds)
         self.konnector = RunningKonnector(
-            consumer, connect=self.connect, now=time.now, on_report=self.recorder
+            consumer,
+            plugins=plugins,
+            connect=self.connect,
+            now=time.now,
+            on_report=self.recorder,
         )
         self.consumer: Handle
         self.provider: Handle
@@ -185,12 +195,13 @@ class Tales:
 
 
 @asynccontextmanager
-async def opened(time: Clock) -> Any:
-    """A story that has begun."""
+async def opened(time: Clock, plugins: Sequence[object] = ()) -> Any:
+    """A story that has begun. plugins: of the konnector."""
     clusters = [
         MemoryCluster(name, now=time.now, uid=uids(name)) for name in ("consumer", "provider")
     ]
-    story = Story(time, *clusters)
+    consumer, provider = clusters
+    story = Story(time, consumer, provider, plugins)
     await story.open()
     try:
         yield story
@@ -198,12 +209,12 @@ async def opened(time: Clock) -> Any:
         await story.close()
 
 
-def tell(main: Callable[[Story], Awaitable[None]]) -> Story:
+def tell(main: Callable[[Story], Awaitable[None]], plugins: Sequence[object] = ()) -> Story:
     """Runs *main* on a story of its own, in virtual time and with the same random numbers each
     time. Raises what it raises."""
 
     async def told(time: Clock) -> Story:
-        async with opened(time) as story:
+        async with opened(time, plugins) as story:
             await main(story)
             done: Story = story
         return done

@@ -1,0 +1,255 @@
+"""What the konnector makes of a schema source's answers, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+
+from kbind import words
+from kbind.errors import SchemaSourceError
+from kbind.hooks import (
+    Definition,
+    Exports,
+    Offer,
+    ProviderReader,
+    SourceFactory,
+    exported,
+    hookimpl,
+)
+from kbind.testing.handles import Object, condition, find_condition, new
+from kbind.testing.running import add_connection, binding
+from tests.clusters.scenes import PROVIDER, crd_ref, message
+from tests.clusters.widgets import GADGETS, WIDGETS, crd
+from tests.stories.telling import Story, tell
+
+OWN = new(words.API_VERSION, "ClusterBinding", "provider")
+ROCKETS = "rockets.space.org"
+
+
+class Scripted:
+    """A plugin whose source offers what a test says: definitions by name, an answer that it gives
+    instead, and what is unread. slow, broken: names whose definition takes very long, or is
+    none."""
+
+    def __init__(self, *offered: Object) -> None:
+        self.offered: dict[str, Any] = {}
+        self.instead: Any = None
+        self.unread: dict[str, str] = {}
+        self.slow: set[str] = set()
+        self.broken: set[str] = set()
+        self.note = ""
+        self.offer(*offered)
+
+    def offer(self, *offered: Object) -> None:
+        for number, definition in enumerate(offered):
+            version = {"uid": f"uid-{number}", "resourceVersion": str(number)}
+            metadata = definition["metadata"] | version
+            self.offered[metadata["name"]] = definition | {"metadata": metadata}
+
+    async def exports(self) -> Exports:
+        if isinstance(self.instead, Exception):
+            raise self.instead
+        if self.instead is not None:
+            answer: Exports = self.instead
+            return answer
+        apis = [exported(it) for name, it in self.offered.items() if name not in self.unread]
+        return Exports(tuple(apis), self.unread)
+
+    async def definition(self, name: str) -> Offer | None:
+        if name in self.slow:
+            await asyncio.sleep(3600)
+        if name not in self.offered:
+            return None
+        if name in self.broken:
+            return Offer({"metadata": {"name": name}}, Definition.ORIGINAL)
+        return Offer(self.offered[name], Definition.SYNTHESIZED, self.note)
+
+    @hookimpl
+    def kbind_schema_sources(self) -> Mapping[str, SourceFactory]:
+        def factory(provider: ProviderReader) -> Scripted:
+            return self
+
+        return {"Scripted": factory}
+
+
+def rockets() -> Object:
+    """An API of another group."""
+    definition = crd("rockets", "Rocket")
+    definition["metadata"]["name"] = ROCKETS
+    definition["spec"]["group"] = "space.org"
+    return definition
+
+
+def told(plugin: Scripted, **spec: Any) -> Callable[[Callable[[Story], Awaitable[None]]], None]:
+    """Tells a story with a Connection that asks *plugin*. spec: further fields of its spec."""
+
+    def tells(main: Callable[[Story], Awaitable[None]]) -> None:
+        async def begun(story: Story) -> None:
+            schema = {"source": "Scripted"} | spec.pop("schema", {})
+            await add_connection(story.consumer, story.clusters[1], schema=schema, **spec)
+            await story.consumer.until(
+                PROVIDER, lambda seen: (find_condition(seen, "Ready") or {}).get("reason")
+            )
+            await main(story)
+
+        tell(begun, [plugin])
+
+    return tells
+
+
+def names(seen: Object) -> list[str]:
+    return [api["name"] for api in seen["status"]["exportedAPIs"]]
+
+
+def bound(seen: Object) -> list[str]:
+    return [api["name"] for api in seen["spec"]["apis"]]
+
+
+async def connection_after(story: Story, seconds: float) -> Object:
+    await story.wait(seconds)
+    seen: Object = await story.consumer.get(PROVIDER)
+    return seen
+
+
+def test_what_is_unread_stands_and_the_rest_is_followed() -> None:
+    plugin = Scripted(crd(), crd("gadgets", "Gadget"), rockets())
+
+    async def main(story: Story) -> None:
+        await story.consumer.until(OWN, lambda seen: len(seen["spec"]["apis"]) == 3)
+        await story.consumer.established(ROCKETS)
+        plugin.unread = {"space.org": "its server is down"}
+        for name in (GADGETS, ROCKETS):
+            del plugin.offered[name]
+        plugin.offer(crd("signals", "Signal"))
+        seen = await connection_after(story, 65)
+        assert names(seen) == [ROCKETS, "signals.example.org", WIDGETS]
+        assert condition(seen, "Ready")
+        assert "space.org (its server is down)" in message(seen, "Ready")
+        # Rockets are bound, so whether they are in sync is not known.
+        assert condition(seen, "SchemaInSync", "Unknown")
+        assert f"{ROCKETS}: its server is down" in message(seen, "SchemaInSync")
+        assert bound(await story.consumer.get(OWN)) == [GADGETS, ROCKETS, WIDGETS]
+
+        plugin.unread = {}
+        seen = await connection_after(story, 65)
+        assert names(seen) == ["signals.example.org", WIDGETS]
+        assert message(seen, "Ready") == ""
+        assert condition(seen, "SchemaInSync")
+        assert bound(await story.consumer.get(OWN)) == ["signals.example.org", WIDGETS]
+        assert await story.consumer.get(crd_ref(ROCKETS))
+
+    told(plugin, autoBind=True)(main)
+
+
+def test_what_nobody_wants_may_be_unread() -> None:
+    plugin = Scripted(crd(), rockets())
+
+    async def main(story: Story) -> None:
+        plugin.unread = {ROCKETS: "two resources claim its plural"}
+        seen = await connection_after(story, 65)
+        assert ROCKETS in message(seen, "Ready")
+        assert condition(seen, "SchemaInSync")
+
+    told(plugin)(main)
+
+
+@pytest.mark.parametrize(
+    "answer", [SchemaSourceError("the registry is down"), ValueError("a bug"), ["widgets"]]
+)
+def test_an_answer_that_is_none_changes_nothing(answer: Any) -> None:
+    plugin = Scripted(crd())
+
+    async def main(story: Story) -> None:
+        await story.consumer.until(OWN, lambda seen: bound(seen) == [WIDGETS])
+        plugin.instead = answer
+        seen = await connection_after(story, 120)
+        assert condition(seen, "Ready")
+        assert "what was known stands" in message(seen, "Ready")
+        assert condition(seen, "SchemaInSync", "Unknown")
+        assert names(seen) == [WIDGETS]
+        assert bound(await story.consumer.get(OWN)) == [WIDGETS]
+
+        plugin.instead = None
+        seen = await connection_after(story, 35)
+        assert message(seen, "Ready") == ""
+        assert condition(seen, "SchemaInSync")
+
+    told(plugin, autoBind=True)(main)
+
+
+@pytest.mark.parametrize("answer", [SchemaSourceError("the registry is down"), ["widgets"]])
+def test_a_source_that_never_answered_is_reported(answer: Any) -> None:
+    plugin = Scripted(crd())
+    plugin.instead = answer
+
+    async def main(story: Story) -> None:
+        seen = await connection_after(story, 65)
+        assert condition(seen, "Ready", "False")
+        assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaSourceFailed"
+        assert message(seen, "Ready").startswith("schema source Scripted: ")
+        assert await story.consumer.find(OWN) is None
+
+    told(plugin, autoBind=True)(main)
+
+
+def test_nothing_exported_counts_after_two_discoveries_30_s_apart() -> None:
+    plugin = Scripted(crd())
+
+    async def main(story: Story) -> None:
+        await story.consumer.until(OWN, lambda seen: bound(seen) == [WIDGETS])
+        kept = plugin.offered.copy()
+        plugin.offered.clear()
+        seen = await story.consumer.until(PROVIDER, lambda seen: names(seen) == [], 40)
+        first = story.time.seconds
+        plugin.instead = SchemaSourceError("down for a moment")
+        await story.wait(45)
+        plugin.instead = None
+        await story.consumer.gone(OWN, 60)
+        assert story.time.seconds - first >= 55  # the failed one between did not count
+
+        plugin.offered |= kept
+        await story.consumer.until(OWN, lambda seen: bound(seen) == [WIDGETS], 40)
+        plugin.offered.clear()
+        await story.consumer.until(PROVIDER, lambda seen: names(seen) == [], 40)
+        plugin.offered |= kept
+        seen = await connection_after(story, 120)
+        assert names(seen) == [WIDGETS]
+        assert bound(await story.consumer.get(OWN)) == [WIDGETS]
+
+    told(plugin, autoBind=True)(main)
+
+
+def test_one_definition_that_is_slow_or_broken_holds_up_no_other() -> None:
+    plugin = Scripted(crd("gadgets", "Gadget"), rockets(), crd())
+    plugin.slow, plugin.broken = {GADGETS}, {ROCKETS}
+
+    async def main(story: Story) -> None:
+        made = await story.consumer.create(binding([GADGETS, ROCKETS, WIDGETS]))
+        await story.consumer.established(WIDGETS, 90)
+        seen = await connection_after(story, 90)
+        assert condition(seen, "Ready")
+        text = message(seen, "SchemaInSync")
+        assert f"{GADGETS}: no answer within 60 s" in text
+        assert f"{ROCKETS}: the plugin's definition is no CRD" in text
+        assert WIDGETS not in text
+        seen = await story.consumer.get(made)
+        assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaSourceFailed"
+
+    told(plugin)(main)
+
+
+def test_what_could_not_be_kept_of_a_definition_is_said() -> None:
+    plugin = Scripted(crd())
+    plugin.note = "3 parts of spec made permissive"
+
+    async def main(story: Story) -> None:
+        made = await story.consumer.create(binding([WIDGETS]))
+        await story.consumer.until(made, lambda seen: condition(seen, "Ready"))
+        seen = await connection_after(story, 65)
+        for obj, type_ in ((seen, "SchemaInSync"), (await story.consumer.get(made), "Ready")):
+            assert message(obj, type_) == f"{WIDGETS}: 3 parts of spec made permissive"
+
+    told(plugin)(main)
