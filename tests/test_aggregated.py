@@ -129,6 +129,7 @@ async def test_a_flunder_from_its_first_apply_to_its_end(handle: Handle) -> None
 
         one = await handle.apply(flunder("one", reference="another"))
         assert one["spec"] == {"reference": "another", "referenceType": "Flunder"}
+        assert "generation" not in one["metadata"]
         await as_in_cache(one)
 
         two = await handle.apply(flunder("one", reference="a-third"))
