@@ -10,7 +10,7 @@ import pytest
 from kbind.testing import binaries
 from kbind.testing.errors import ControlPlaneError
 
-NAMES = ["etcd", "kube-apiserver", "kube-controller-manager"]
+NAMES = ["etcd", "kube-apiserver", "kube-controller-manager", "sample-apiserver"]
 
 
 def quiet(line: str) -> None:
@@ -62,7 +62,7 @@ def test_what_given_assets_lack_is_named(
         binaries.find_or_build(quiet)
 
 
-def test_given_assets_may_lack_the_controller_manager(
+def test_given_assets_may_lack_what_envtest_lacks(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ["etcd", "kube-apiserver"]:
@@ -70,7 +70,10 @@ def test_given_assets_may_lack_the_controller_manager(
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "assets"))
     said: list[str] = []
     assert binaries.find_or_build(said.append) == tmp_path / "assets"
-    assert "kube-controller-manager" in said[0]
+    assert [line.partition(" has no ")[2] for line in said] == [
+        "kube-controller-manager: clusters with controllers will not start",
+        "sample-apiserver: aggregated clusters will not start",
+    ]
 
 
 def test_a_full_cache_needs_no_go(cache: Path) -> None:
@@ -141,7 +144,7 @@ def test_two_processes_build_once(cache: Path, go: Path, tmp_path: Path) -> None
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate()[0] for process in both]
     assert outputs == [f"{cache}\n"] * 2
-    assert (tmp_path / "count").read_text() == "built\n" * 3
+    assert (tmp_path / "count").read_text() == "built\n" * len(NAMES)
 
 
 def test_main_answers_a_failure_without_a_traceback(

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from kbind.testing.aggregated import AggregatedCluster
 from kbind.testing.errors import ControlPlaneError
 from kbind.testing.processes import Server
 from kbind.testing.real import RealCluster
@@ -159,6 +160,39 @@ async def test_a_start_that_fails_half_way_leaves_nothing(binaries: Path, tmp_pa
     with pytest.raises(ControlPlaneError) as raised:
         await RealCluster.start("broken", binaries=broken, directory=directory)
     assert "kube-apiserver ended" in raised.value.message
+    assert "no such flag" in raised.value.output
+    assert processes_naming(directory) == []
+
+
+@pytest.mark.real
+async def test_an_aggregated_cluster_from_start_to_stop(binaries: Path, tmp_path: Path) -> None:
+    cluster = await AggregatedCluster.start("one", binaries=binaries, directory=tmp_path)
+    try:
+        assert len(processes_naming(tmp_path)) == 4
+        await cluster.stop_sample()
+        assert len(processes_naming(tmp_path)) == 3
+        await cluster.start_sample()
+    finally:
+        await cluster.stop()
+    assert processes_naming(tmp_path) == []
+
+
+@pytest.mark.real
+async def test_an_aggregated_cluster_without_its_server_leaves_nothing(
+    binaries: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    for name in ("etcd", "kube-apiserver"):
+        (broken / name).symlink_to(binaries / name)
+    (broken / "sample-apiserver").write_text("#!/bin/sh\necho no such flag\nexit 1\n")
+    (broken / "sample-apiserver").chmod(0o755)
+    directory = tmp_path / "clusters"
+    with pytest.raises(ControlPlaneError) as raised:
+        await AggregatedCluster.start(
+            "broken", binaries=broken, directory=directory, controllers=False
+        )
+    assert "sample-apiserver ended" in raised.value.message
     assert "no such flag" in raised.value.output
     assert processes_naming(directory) == []
 

@@ -38,15 +38,22 @@ PROGRAMS = (
     Program("etcd", "etcd", "."),
     Program("kube-apiserver", "kubernetes", "./cmd/kube-apiserver"),
     Program("kube-controller-manager", "kubernetes", "./cmd/kube-controller-manager"),
+    Program("sample-apiserver", "kubernetes", "./cmd/sample-apiserver"),
 )
+
+# What the archives of envtest lack, and the clusters that need it.
+OPTIONAL = {
+    "kube-controller-manager": "clusters with controllers",
+    "sample-apiserver": "aggregated clusters",
+}
 
 
 def find_or_build(report: Callable[[str], None] = print) -> Path:
-    """Return the folder that holds etcd, kube-apiserver and kube-controller-manager.
+    """Return the folder that holds all PROGRAMS.
 
-    KUBEBUILDER_ASSETS wins where it is set; its kube-controller-manager may be missing, because
-    the archives of envtest have none. Else the cache, where whatever is missing is built first:
-    minutes and network the first time, nothing afterwards.
+    KUBEBUILDER_ASSETS wins where it is set; what is OPTIONAL may be missing there. Else the
+    cache, where whatever is missing is built first: minutes and network the first time, nothing
+    afterwards.
 
     report: called with one line for each step that takes time.
     Raises: ControlPlaneError.
@@ -83,13 +90,13 @@ def version_key(sources: Path) -> str:
 
 def _given(folder: Path, report: Callable[[str], None]) -> Path:
     missing = {program.name for program in _missing(folder)}
-    if needed := missing - {"kube-controller-manager"}:
+    if needed := missing - OPTIONAL.keys():
         raise ControlPlaneError(
             f"KUBEBUILDER_ASSETS={folder} has no {' and no '.join(sorted(needed))}",
             hint="Point it at a folder that holds them, or unset it to have them built.",
         )
-    if missing:
-        report(f"{folder} has no kube-controller-manager: clusters with controllers will not start")
+    for name in sorted(missing):
+        report(f"{folder} has no {name}: {OPTIONAL[name]} will not start")
     return folder
 
 

@@ -54,6 +54,29 @@ class Layout:
     def controllers_kubeconfig(self) -> Path:
         return self.directory / "controllers.kubeconfig"
 
+    @property
+    def proxy_authority(self) -> Path:
+        """The authority of the next two, PEM: whoever it vouches for may speak in others' names."""
+        return self.directory / "proxy-authority.crt"
+
+    @property
+    def proxy_certificate(self) -> Path:
+        """What the API server shows to the servers that it passes requests on to, PEM."""
+        return self.directory / "proxy.crt"
+
+    @property
+    def proxy_key(self) -> Path:
+        return self.directory / "proxy.key"
+
+    @property
+    def sample_kubeconfig(self) -> Path:
+        return self.directory / "sample-apiserver.kubeconfig"
+
+    @property
+    def sample_certificates(self) -> Path:
+        """The folder in which sample-apiserver makes itself a certificate."""
+        return self.directory / "sample-apiserver"
+
     def log(self, program: str) -> Path:
         return self.directory / f"{program}.log"
 
@@ -117,4 +140,32 @@ def controller_manager(layout: Layout) -> list[str]:
         # At the default of 20 requests a second deletions are slow.
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
+    ]
+
+
+def aggregation(layout: Layout) -> list[str]:
+    """What the API server is told besides, so that it can pass requests on."""
+    return [
+        f"--proxy-client-cert-file={layout.proxy_certificate}",
+        f"--proxy-client-key-file={layout.proxy_key}",
+        # It hands these on to whoever asks how to tell that a request was passed on.
+        f"--requestheader-client-ca-file={layout.proxy_authority}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+    ]
+
+
+def sample_apiserver(layout: Layout, etcd_url: str, port: int) -> list[str]:
+    """port: of 127.0.0.1, which sample-apiserver has to share (SO_REUSEPORT)."""
+    return [
+        f"--etcd-servers={etcd_url}",
+        "--etcd-prefix=/sample-apiserver",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--permit-port-sharing",
+        f"--cert-dir={layout.sample_certificates}",
+        f"--kubeconfig={layout.sample_kubeconfig}",
+        f"--authentication-kubeconfig={layout.sample_kubeconfig}",
+        f"--authorization-kubeconfig={layout.sample_kubeconfig}",
     ]

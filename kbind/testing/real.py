@@ -32,6 +32,7 @@ USERS: dict[str, tuple[str, ...]] = {
     "konnector": ("system:masters",),
     "limited": (),
     "system:kube-controller-manager": ("system:masters",),
+    "sample-apiserver": ("system:masters",),
 }
 
 AUDIT_POLICY = {
@@ -181,19 +182,24 @@ class RealCluster:
             layout.directory.mkdir(parents=True, mode=0o700)
         except OSError as error:
             raise ControlPlaneError(f"cluster {self.name} has no new folder: {error}") from error
-        _write_secret(layout.tokens, self._token_lines())
+        write_secret(layout.tokens, self._token_lines())
         layout.audit_policy.write_text(json.dumps(AUDIT_POLICY))
         await self._run("etcd", flags.etcd(layout, self._etcd))
-        await self._run("kube-apiserver", flags.apiserver(layout, self._etcd, self._port, audit))
+        told = flags.apiserver(layout, self._etcd, self._port, audit) + self._further_flags()
+        await self._run("kube-apiserver", told)
         async with aiohttp.ClientSession() as session:
             for path in ("/readyz", f"{NAMESPACES}/default", f"{NAMESPACES}/kube-system"):
                 await self._wait_for(path, session)
             if controllers:
                 kubeconfig = self.kubeconfig("system:kube-controller-manager")
-                _write_secret(layout.controllers_kubeconfig, json.dumps(kubeconfig))
+                write_secret(layout.controllers_kubeconfig, json.dumps(kubeconfig))
                 await self._run("kube-controller-manager", flags.controller_manager(layout))
                 # A controller makes it: the sign that they run.
                 await self._wait_for(f"{NAMESPACES}/default/serviceaccounts/default", session)
+
+    def _further_flags(self) -> list[str]:
+        """What else the API server is told; its folder is there for the files that this needs."""
+        return []
 
     def _token_lines(self) -> str:
         """One line a user, as --token-auth-file wants it: token, name, uid, quoted groups."""
@@ -202,9 +208,11 @@ class RealCluster:
             for user, token in self._tokens.items()
         )
 
-    async def _run(self, program: str, arguments: list[str]) -> None:
+    async def _run(self, program: str, arguments: list[str]) -> Server:
         log = self._layout.log(program)
-        self._servers.append(await Server.start(self._binaries / program, arguments, log))
+        server = await Server.start(self._binaries / program, arguments, log)
+        self._servers.append(server)
+        return server
 
     async def _wait_for(self, path: str, session: aiohttp.ClientSession) -> None:
         """Return as soon as the API server answers a GET of *path* with 200."""
@@ -251,6 +259,6 @@ def _entry(event: dict[str, Any]) -> Entry:
     )
 
 
-def _write_secret(file: Path, content: str) -> None:
+def write_secret(file: Path, content: str) -> None:
     file.touch(mode=0o600)
     file.write_text(content)
