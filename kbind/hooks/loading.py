@@ -49,9 +49,7 @@ def _described(source: str, point: EntryPoint) -> Installed:
     return Installed(source, point.name, point.value, package)
 
 
-def _registered(
-    points: Iterable[EntryPoint], extra: Iterable[object] = ()
-) -> pluggy.PluginManager:
+def _registered(points: Iterable[EntryPoint], extra: Iterable[object] = ()) -> pluggy.PluginManager:
     manager = pluggy.PluginManager("kbind")
     manager.add_hookspecs(specs)
     for point in points:

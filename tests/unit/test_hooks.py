@@ -74,7 +74,9 @@ def test_all_plugins_bring_their_sources(installed: Callable[..., None]) -> None
 
 def test_where_the_bundled_source_comes_from_is_told() -> None:
     found = {each.source: each for each in hooks.installed()}
-    assert found["CRD"] == hooks.Installed("CRD", "crd", "kbind_sources.crd", f"kbind {__version__}")
+    assert found["CRD"] == hooks.Installed(
+        "CRD", "crd", "kbind_sources.crd", f"kbind {__version__}"
+    )
 
 
 def test_installed_sources_are_told_by_name(installed: Callable[..., None]) -> None:
