@@ -60,7 +60,8 @@ class SchemaSourceContract:
     reads_provider: ClassVar[bool] = True
 
     async def prepare(self, provider: Handle) -> None:
-        """Makes the source offer at least two APIs. provider: on a fresh cluster."""
+        """Makes the source offer at least two APIs, not all of one group where the source knows
+        changes by group. provider: on a fresh cluster."""
         raise NotImplementedError("prepare() has to make the source offer at least two APIs")
 
     async def change(self, provider: Handle) -> None:
@@ -86,7 +87,7 @@ class SchemaSourceContract:
         assert await self._source(provider).exports() == first, "a new one answers otherwise"
 
     @pytest.mark.asyncio
-    async def test_a_revision_changes_with_its_definition_alone(self, provider: Handle) -> None:
+    async def test_a_revision_changes_with_its_definition(self, provider: Handle) -> None:
         await self.prepare(provider)
         source = self._source(provider)
         before, defined = _revisions(await source.exports()), await _definitions(source)
@@ -96,9 +97,9 @@ class SchemaSourceContract:
         assert before.keys() == after.keys(), "change() has to leave the APIs that are offered"
         changed = {name for name in defined if defined[name] != redefined[name]}
         assert changed, "after change() the source gives the definitions of before"
-        assert changed != defined.keys(), "change() has to leave one API as it was"
         told = {name for name in before if before[name] != after[name]}
-        assert told == changed, "revisions have changed where definitions have not, or the reverse"
+        assert changed <= told, f"the revision does not change with the definition of {changed}"
+        assert told < before.keys(), "one API has changed, and every revision with it"
         assert await self._source(provider).exports() == exports, (
             "a source that saw the change answers otherwise than a new one"
         )
@@ -143,7 +144,8 @@ class SchemaSourceContract:
         await self.prepare(provider)
         line = _Line(provider)
         source = self._source(provider, line)
-        await source.exports()
+        for _ in range(2):  # what is new may be looked at again
+            await source.exports()
         before = len(line.asked)
         line.answers.clear()
         await source.exports()

@@ -62,7 +62,7 @@ BROKEN = {
             def turned(self, exports):
                 return Exports(exports.apis[::-1])
     """,
-    "test_a_revision_changes_with_its_definition_alone": """
+    "test_a_revision_changes_with_its_definition": """
         class Source(Broken):
             def turned(self, exports):
                 return Exports(tuple(replace(api, revision="1") for api in exports.apis))
