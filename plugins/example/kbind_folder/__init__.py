@@ -130,8 +130,8 @@ def _paths() -> list[Path]:
             "set it on the konnector to the folder that holds the CRDs"
         )
     try:
-        # A mounted ConfigMap also holds "..data" and a folder with a time for a name: its files
-        # are links into those.
+        # A dot at the head: not for us. A mounted ConfigMap keeps its files in such folders, and
+        # has a link to each of them beside those.
         found = [path for path in Path(name).iterdir() if not path.name.startswith(".")]
     except OSError as error:
         raise SchemaSourceError(
@@ -146,9 +146,9 @@ def _crds(text: str, file: str) -> Iterator[Crd]:
     yaml = YAML(typ="safe", pure=True)
     try:
         for node in yaml.compose_all(text):
-            if node is not None:
-                place = f"{file}:{node.start_mark.line + 1}"
-                yield _crd(yaml.constructor.construct_document(node), place)
+            document = None if node is None else yaml.constructor.construct_document(node)
+            if document is not None:
+                yield _crd(document, f"{file}:{node.start_mark.line + 1}")
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file

@@ -96,7 +96,9 @@ async def test_only_yaml_files_are_read(folder: Path, source: Folder) -> None:
     (folder / "README.md").write_text("# no CRD")
     (folder / ".hidden.yaml").write_text("no CRD")
     (folder / "empty.yaml").write_text("# nothing yet\n---\n")
-    assert names(await source.exports()) == [GADGETS, WIDGETS]
+    exports = await source.exports()
+    assert names(exports) == [GADGETS, WIDGETS]
+    assert exports.unread == {}
 
 
 async def test_a_file_is_opened_again_only_when_it_has_changed(
@@ -123,6 +125,7 @@ async def test_a_file_is_opened_again_only_when_it_has_changed(
 async def test_layout_and_comments_do_not_change_the_revision(folder: Path, source: Folder) -> None:
     write(folder / "widgets.yaml", crd("widgets"))
     before = await source.exports()
+    write(folder / "widgets.yaml", dict(reversed(crd("widgets").items())))
     text = (folder / "widgets.yaml").read_text()
     (folder / "widgets.yaml").write_text(f"# A comment.\n---\n{text}")
     assert await source.exports() == before
