@@ -56,6 +56,8 @@ class SchemaSourceContract:
     which the provider fails are skipped.
     """
 
+    # Not abstract: pytest passes over abstract classes without a word.
+
     factory: SourceFactory
     reads_provider: ClassVar[bool] = True
 

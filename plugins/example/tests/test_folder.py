@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -125,9 +126,8 @@ async def test_a_file_is_opened_again_only_when_it_has_changed(
 async def test_layout_and_comments_do_not_change_the_revision(folder: Path, source: Folder) -> None:
     write(folder / "widgets.yaml", crd("widgets"))
     before = await source.exports()
-    write(folder / "widgets.yaml", dict(reversed(crd("widgets").items())))
-    text = (folder / "widgets.yaml").read_text()
-    (folder / "widgets.yaml").write_text(f"# A comment.\n---\n{text}")
+    turned = json.dumps(dict(reversed(crd("widgets").items())))
+    (folder / "widgets.yaml").write_text(f"# JSON is YAML too.\n---\n{turned}\n")
     assert await source.exports() == before
 
 
