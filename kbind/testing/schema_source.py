@@ -13,7 +13,7 @@ clusters are in memory, from the fixtures ``provider`` and ``consumer``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Final
 
@@ -173,20 +173,18 @@ class SchemaSourceContract:
     @pytest.mark.asyncio
     @pytest.mark.parametrize("fault", FAULTS)
     async def test_a_failure_takes_nothing_away(self, fault: str, provider: Handle) -> None:
-        """Whichever request is the first to fail, and whatever the source knew before."""
+        """Whichever request is the first to fail: at the start, and when an API has changed."""
         self._needs_the_provider()
         await self.prepare(provider)
         line = _Line(provider)
-        informed = self._source(provider, line)
-        whole = await informed.exports()
-        for spared in range(len(line.asked)):
-            source = self._source(provider)
-            with line.failing(fault, spared):
-                await _shrinks_nothing(source, whole, f"{fault} after {spared} requests")
-            assert await source.exports() == whole, f"no recovery from {fault}"
-        with line.failing(fault):
-            await _shrinks_nothing(informed, whole, fault)
-        assert await informed.exports() == whole, f"no recovery from {fault}"
+        await self._source(provider, line).exports()
+        spares = range(len(line.asked))
+        fresh, informed = ([self._source(provider) for _ in spares] for _ in range(2))
+        for source in informed:
+            await source.exports()
+        await _stands(line, fault, fresh, await self._source(provider).exports())
+        await self.change(provider)
+        await _stands(line, fault, informed, await self._source(provider).exports())
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize("fault", FAULTS)
@@ -280,13 +278,17 @@ def _right_errors(fault: str) -> Iterator[None]:
         ) from error
 
 
-async def _shrinks_nothing(source: SchemaSource, whole: Exports, fault: str) -> None:
-    """What is neither told nor named as unread would be taken for gone."""
-    with _right_errors(fault):
-        answer = await source.exports()
-        names = {api.name for api in answer.apis} | answer.unread.keys()
-        lost = [api.name for api in whole.apis if not names & {api.name, api.group}]
-        assert not lost, f"{fault}: the source takes these for gone: {lost}"
+async def _stands(line: _Line, fault: str, sources: Sequence[SchemaSource], whole: Exports) -> None:
+    """Each source meets the fault one request later than the one before it, loses nothing of
+    *whole*, and recovers. What is neither told nor named as unread would be taken for gone."""
+    for spared, source in enumerate(sources):
+        where = f"{fault} after {spared} requests"
+        with line.failing(fault, spared), _right_errors(where):
+            answer = await source.exports()
+            names = {api.name for api in answer.apis} | answer.unread.keys()
+            lost = [api.name for api in whole.apis if not names & {api.name, api.group}]
+            assert not lost, f"{where}: the source takes these for gone: {lost}"
+        assert await source.exports() == whole, f"{where}: the source does not recover"
 
 
 async def _definitions(source: SchemaSource) -> dict[str, Offer | None]:
