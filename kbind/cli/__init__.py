@@ -11,6 +11,7 @@ from kbind.cli.explain import explain
 from kbind.cli.konnector import konnector
 from kbind.cli.reporting import Commands
 from kbind.cli.rules import rules
+from kbind.cli.sources import sources
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,5 +20,5 @@ def main() -> None:
     """Offer and consume Kubernetes APIs across clusters."""
 
 
-for command in (konnector, crds, rules, explain, demo):
+for command in (konnector, crds, rules, explain, sources, demo):
     main.add_command(command)

@@ -1,7 +1,7 @@
 """The contract for plugin authors, and the loading of plugins."""
 
 from kbind.facts import Definition
-from kbind.hooks.loading import Sources, load
+from kbind.hooks.loading import Installed, Sources, installed, load
 from kbind.hooks.specs import ProviderReader, SchemaSource, SourceFactory, hookimpl
 from kbind.schema import ExportedApi, Exports, Offer, exported, revision
 
@@ -9,6 +9,7 @@ __all__ = [
     "Definition",
     "ExportedApi",
     "Exports",
+    "Installed",
     "Offer",
     "ProviderReader",
     "SchemaSource",
@@ -16,6 +17,7 @@ __all__ = [
     "Sources",
     "exported",
     "hookimpl",
+    "installed",
     "load",
     "revision",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kbind import hooks
+from kbind import __version__, hooks
 from kbind.errors import PluginError
 from kbind.hooks import loading
 
@@ -36,6 +36,7 @@ class Point(SimpleNamespace):
     name: str
     value: str
     brings: Any
+    dist: Any = None
 
     def load(self) -> Any:
         if isinstance(self.brings, Exception):
@@ -69,6 +70,28 @@ def test_all_plugins_bring_their_sources(installed: Callable[..., None]) -> None
     found: Mapping[str, Any] = hooks.load([plugin("Three")])
     assert set(found) == {"One", "Two", "Three"}
     assert found["One"] is factory
+
+
+def test_where_the_bundled_source_comes_from_is_told() -> None:
+    found = {each.source: each for each in hooks.installed()}
+    assert found["CRD"] == hooks.Installed(
+        "CRD", "crd", "kbind_sources.crd", f"kbind {__version__}"
+    )
+
+
+def test_installed_sources_are_told_by_name(installed: Callable[..., None]) -> None:
+    installed(one=plugin("a", {"Two": factory, "One": factory}), other=plugin("Another"))
+    assert [(each.source, each.plugin, each.module) for each in hooks.installed()] == [
+        ("Another", "other", "other.module"),
+        ("One", "one", "one.module"),
+        ("Two", "one", "one.module"),
+    ]
+
+
+def test_two_packages_with_a_plugin_of_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = [Point(name="crd", value=f"{it}.module", brings=plugin(it)) for it in ("a", "b")]
+    monkeypatch.setattr(loading, "entry_points", lambda group: twice)
+    assert "b.module" in refused()
 
 
 def test_a_plugin_without_hooks_brings_nothing(installed: Callable[..., None]) -> None:

@@ -1,0 +1,19 @@
+"""``kbind sources``: which schema sources are installed, and where each comes from."""
+
+from __future__ import annotations
+
+import click
+
+from kbind.cli.text import columns
+from kbind.hooks import installed
+
+
+@click.command()
+def sources() -> None:
+    """List the schema sources that are installed.
+
+    Loads every plugin as the konnector does, and shows for each source the plugin, the module and
+    the package that bring it. The exit code is 1 if a plugin cannot be loaded.
+    """
+    rows = [(each.source, each.plugin, each.module, each.package) for each in installed()]
+    click.echo("\n".join(columns([("SOURCE", "PLUGIN", "MODULE", "PACKAGE"), *rows])))
