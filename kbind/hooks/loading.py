@@ -10,6 +10,7 @@ from typing import Any
 import pluggy
 
 from kbind.errors import PluginError
+from kbind.facts import Asked
 from kbind.hooks import specs
 
 Sources = Mapping[str, specs.SourceFactory]
@@ -86,6 +87,12 @@ def _collect(manager: pluggy.PluginManager) -> dict[str, tuple[str, specs.Source
         except Exception as error:
             raise PluginError(f"kbind_schema_sources failed: {error}", plugin=plugin) from error
         for name, factory in names:
+            if name == Asked.AUTO:
+                raise PluginError(
+                    f"brings a schema source {name!r}, a name that chooses among others",
+                    plugin=plugin,
+                    hint="give the source another name",
+                )
             if name in sources:
                 raise PluginError(
                     f"brings the schema source {name!r}, which plugin {sources[name][0]} brings",

@@ -110,7 +110,12 @@ def _source(link: Link, name: str, sources: Sources) -> SchemaSource:
             known = ", ".join(sorted({*sources, Asked.AUTO}))
             message = f"there is no schema source {name!r}; known here: {known}"
             raise Stop(Condition.READY, Reason.UNKNOWN_SCHEMA_SOURCE, message)
-        link.sources[name] = factory(Reader(link.client))
+        try:
+            link.sources[name] = factory(Reader(link.client))
+        except Exception as error:
+            log.exception("a schema source broke; its plugin is at fault")
+            message = f"schema source {name}: the plugin broke: {type(error).__name__}: {error}"
+            raise Stop(Condition.READY, Reason.SCHEMA_SOURCE_FAILED, message) from error
     return link.sources[name]
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from kbind.cluster.client import Client
+from kbind.errors import ServerFailed
 
 PAGE = 100
 
@@ -27,7 +28,15 @@ class Reader:
         page = dict(query or {}) | {"limit": str(PAGE)}
         while True:
             answer = await self.get(path, query=page, accept=accept)
-            for item in answer.get("items") or ():
+            if "items" not in answer:
+                # What is no list is no empty one either.
+                raise ServerFailed(
+                    f"provider: list {path}: answered with something other than a list",
+                    side="provider",
+                    verb="list",
+                    path=path,
+                )
+            for item in answer["items"] or ():
                 yield item
             token = (answer.get("metadata") or {}).get("continue")
             if not token:

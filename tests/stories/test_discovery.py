@@ -32,7 +32,7 @@ ROCKETS = "rockets.space.org"
 class Scripted:
     """A plugin whose source offers what a test says: definitions by name, an answer that it gives
     instead, and what is unread. slow, broken: names whose definition takes very long, or is
-    none."""
+    none; unmade: the factory fails."""
 
     def __init__(self, *offered: Object) -> None:
         self.offered: dict[str, Any] = {}
@@ -41,6 +41,7 @@ class Scripted:
         self.slow: set[str] = set()
         self.broken: set[str] = set()
         self.note = ""
+        self.unmade = False
         self.offer(*offered)
 
     def offer(self, *offered: Object) -> None:
@@ -70,6 +71,8 @@ class Scripted:
     @hookimpl
     def kbind_schema_sources(self) -> Mapping[str, SourceFactory]:
         def factory(provider: ProviderReader) -> Scripted:
+            if self.unmade:
+                raise ValueError("no settings")
             return self
 
         return {"Scripted": factory}
@@ -193,6 +196,20 @@ def test_a_source_that_never_answered_is_reported(answer: Any) -> None:
         assert await story.consumer.find(OWN) is None
 
     told(plugin, autoBind=True)(main)
+
+
+def test_a_source_that_cannot_be_made_is_reported() -> None:
+    plugin = Scripted(crd())
+    plugin.unmade = True
+
+    async def main(story: Story) -> None:
+        seen = await connection_after(story, 5)
+        assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaSourceFailed"
+        assert "the plugin broke: ValueError: no settings" in message(seen, "Ready")
+        plugin.unmade = False
+        assert condition(await connection_after(story, 40), "Ready")
+
+    told(plugin)(main)
 
 
 def test_nothing_exported_counts_after_two_discoveries_30_s_apart() -> None:

@@ -139,6 +139,11 @@ def test_the_same_plugin_twice_is_told(installed: Callable[..., None]) -> None:
     assert "plugin one: " in refused(one)
 
 
+def test_a_source_may_not_be_called_auto(installed: Callable[..., None]) -> None:
+    installed(clever=plugin("Auto"))
+    assert refused().startswith("plugin clever: brings a schema source 'Auto'")
+
+
 def test_two_plugins_with_one_source_are_both_named(installed: Callable[..., None]) -> None:
     installed(first=plugin("a", {"CRD": factory}), second=plugin("b", {"CRD": factory}))
     said = refused()
