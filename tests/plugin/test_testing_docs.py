@@ -38,7 +38,7 @@ def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 
 @pytest.mark.parametrize("mode", ["auto", "strict"])
 def test_the_page_is_a_project_that_works(project: pytest.Pytester, mode: str) -> None:
-    run(project, f"--asyncio-mode={mode}").assert_outcomes(passed=4)
+    run(project, f"--asyncio-mode={mode}").assert_outcomes(passed=5)
 
 
 def test_the_tests_of_the_page_can_fail(project: pytest.Pytester) -> None:

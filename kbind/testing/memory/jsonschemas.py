@@ -175,6 +175,9 @@ def _check_words(schema: Schema, place: str) -> Iterator[Cause]:
     for name in ("id", "additionalItems", *_MAPS[1:], "$ref"):
         if name in schema:
             yield forbidden_value(f"{place}.{name}", f"{name} is not supported")
+    if "$schema" in schema:
+        root = f"{place.partition('openAPIV3Schema')[0]}openAPIV3Schema"
+        yield invalid_value(root, "", "OpenAPIV3Schema 'schema' is not supported")
     kind = schema.get("type")
     if kind == "null":
         complaint = "type cannot be set to null, use nullable as an alternative"

@@ -40,6 +40,7 @@ FIELDS: dict[str, Json] = {
     "pattern properties": {"type": "object", "patternProperties": {"a": STRING}},
     "additional items": {"type": "array", "items": STRING, "additionalItems": True},
     "id": {"type": "object", "id": "x"},
+    "schema": {"type": "object", "$schema": "x"},
     "array without items": {"type": "array"},
     "array of alternatives": {"type": "array", "items": [STRING]},
     "items without type": {"type": "array", "items": {}},
