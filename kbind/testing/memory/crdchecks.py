@@ -118,7 +118,7 @@ def _check_versions(versions: list[Json]) -> Iterator[Cause]:
         place, name = f"spec.versions[{index}]", version.get("name", "")
         if not _is_name(name):
             yield invalid_value(f"{place}.name", name, _BAD_NAME)
-            if index == 0:  # which the server also keeps as the one version of its youth
+            if index == 0 and name:  # which the server also keeps as the one version of its youth
                 yield invalid_value("spec.version", name, _BAD_NAME)
         if name in [other.get("name") for other in versions[:index]]:
             complaint = "must contain unique version names"

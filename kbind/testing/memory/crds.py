@@ -41,6 +41,7 @@ def _kept(fields: Json) -> Json:
 
 
 def _decode_version(version: Json) -> Json:
+    version = {"name": "", "served": False, "storage": False, **version}
     found = {name: version[name] for name in version if name in _ALWAYS or _says(version[name])}
     for name in ("additionalPrinterColumns", "selectableFields"):
         if name in found:

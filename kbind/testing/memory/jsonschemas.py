@@ -77,6 +77,10 @@ def decode(schema: Any) -> Schema:
             value = [decode(inner) for inner in value]
         elif name in _INNER and isinstance(value, dict):
             value = decode(value)
+        elif name in ("required", "x-kubernetes-list-map-keys"):
+            for word in value:
+                if not isinstance(word, str):
+                    raise _misplaced(name, word)
         elif name == "x-kubernetes-validations":
             value = [
                 {key: part for key, part in _known(rule, _RULE).items() if part != ""}

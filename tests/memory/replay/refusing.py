@@ -32,6 +32,7 @@ def _item(*required: str, **properties: Json) -> Json:
 FIELDS: dict[str, Json] = {
     "no type": {"description": "x"},
     "type unknown": {"type": "strange"},
+    "type unknown of a default": {"type": "strange", "default": "a"},
     "type null": {"type": "null"},
     "nothing but a combination": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
     "reference": {"$ref": "#/definitions/x", "type": "object"},
@@ -300,6 +301,7 @@ SPECS: dict[str, Json] = {
 # Changes of the one version.
 VERSIONS: dict[str, Json] = {
     "version name": {"name": "V_1"},
+    "no version name": {"name": None},
     "not storage": {"storage": False},
     "not served": {"served": False},
     "no schema": {"schema": None},
