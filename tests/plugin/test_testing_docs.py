@@ -39,7 +39,7 @@ def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 
 @pytest.mark.parametrize("mode", ["auto", "strict"])
 def test_the_page_is_a_project_that_works(project: pytest.Pytester, mode: str) -> None:
-    run(project, f"--asyncio-mode={mode}").assert_outcomes(passed=4 + PROMISES)
+    run(project, f"--asyncio-mode={mode}").assert_outcomes(passed=5 + PROMISES)
 
 
 def test_the_tests_of_the_page_can_fail(project: pytest.Pytester) -> None:

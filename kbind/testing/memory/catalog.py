@@ -15,6 +15,9 @@ class Catalog:
         self._versions: dict[str, list[Resource]] = {
             resource.name: [resource] for resource in BUILTINS
         }
+        self._published: dict[str, dict[str, Resource]] = {
+            resource.name: {resource.version: resource} for resource in BUILTINS
+        }
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         name = f"{plural}.{group}" if group else plural
@@ -29,9 +32,12 @@ class Catalog:
 
     def set(self, name: str, versions: Iterable[Resource]) -> None:
         self._versions[name] = list(versions)
+        served = {one.version: one for one in self._versions[name] if one.served}
+        self._published[name] = self._published.get(name, {}) | served
 
     def drop(self, name: str) -> None:
         self._versions.pop(name, None)
+        self._published.pop(name, None)
 
     def atom(self, resource: Resource, api_version: str) -> Atom | None:
         """The type of *resource* in a version, None for one that its CRD does not name."""
@@ -47,4 +53,13 @@ class Catalog:
             for resource in versions:
                 if resource.served:
                     found.setdefault((resource.group, resource.version), []).append(resource)
+        return found
+
+    def published(self) -> dict[tuple[str, str], list[Resource]]:
+        """Like served(), with each version that was served once, as it was then: what the server
+        has published of a CRD stays for as long as the CRD."""
+        found: dict[tuple[str, str], list[Resource]] = {}
+        for versions in self._published.values():
+            for resource in versions.values():
+                found.setdefault((resource.group, resource.version), []).append(resource)
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kbind.testing.memory import crds, objects, typed, validation
+from kbind.testing.memory import crdchecks, objects, typed, validation
 from kbind.testing.memory.decoding import Target
 from kbind.testing.memory.resources import CRD_RESOURCE
 from kbind.testing.memory.status import Cause, invalid
@@ -22,7 +22,7 @@ def check(target: Target, obj: Json, live: Json | None) -> None:
     if resource.custom:
         causes += _custom_causes(target, obj, live)
     elif resource is CRD_RESOURCE:
-        causes += crds.check(obj, live)
+        causes += crdchecks.check(obj, live)
     else:
         causes += objects.check_builtin(resource, obj, live)
     if causes:

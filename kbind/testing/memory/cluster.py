@@ -162,7 +162,8 @@ class MemoryCluster:
             return injected
         if self._down:
             raise TransportError("the connection was reset")
-        return self.server.handle(request, user)
+        answer = self.server.handle(request, user)
+        return self.faults.alter(request, answer) if isinstance(answer, Reply) else answer
 
     def opened(self, lines: Lines) -> None:
         self._lines.add(lines)

@@ -1,23 +1,18 @@
-"""CustomResourceDefinitions: their defaults and checks, accepted names, and what they serve."""
+"""CustomResourceDefinitions: their defaults, accepted names, and what they serve."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+from kbind.testing.memory import jsonschemas
 from kbind.testing.memory.resources import Resource
-from kbind.testing.memory.status import (
-    Cause,
-    forbidden_value,
-    invalid_value,
-    required,
-    unsupported,
-)
 
 Json = dict[str, Any]
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_APPROVED = "api-approved.kubernetes.io"
+APPROVED = "api-approved.kubernetes.io"
+# What a version and its entries always have.
+_ALWAYS = ("name", "served", "storage", "type", "jsonPath")
 # In the order in which the server lists them for custom resources.
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 # What preserves everything, for versions that give no schema.
@@ -25,14 +20,44 @@ _FREE: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def decode(crd: Json) -> Json:
-    """*crd* with the server's defaults."""
-    spec = {"group": "", "scope": "", "versions": None, **(crd.get("spec") or {})}
-    names = {"plural": "", "kind": "", **(spec.get("names") or {})}
-    names.setdefault("singular", names["kind"].lower())
-    names.setdefault("listKind", f"{names['kind']}List")
+    """*crd* with the server's defaults, and without what its type does not keep."""
+    spec = {"group": "", "scope": "", "versions": None, **_kept(crd.get("spec") or {})}
+    names = {"plural": "", "kind": "", **_kept(spec.get("names") or {})}
+    if names["kind"]:
+        names.setdefault("singular", names["kind"].lower())
+        names.setdefault("listKind", f"{names['kind']}List")
     spec["names"] = names
-    spec.setdefault("conversion", {"strategy": "None"})
+    if spec.get("versions"):
+        spec["versions"] = [_decode_version(version) for version in spec["versions"]]
+    conversion = spec.setdefault("conversion", {"strategy": "None"})
+    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service:
+        service.setdefault("port", 443)
     return {**crd, "spec": spec}
+
+
+def _kept(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value or name == "versions"}
+
+
+def _decode_version(version: Json) -> Json:
+    version = {"name": "", "served": False, "storage": False, **version}
+    found = {name: version[name] for name in version if name in _ALWAYS or _says(version[name])}
+    for name in ("additionalPrinterColumns", "selectableFields"):
+        if name in found:
+            found[name] = [
+                {key: value for key, value in entry.items() if key in _ALWAYS or value}
+                for entry in found[name]
+            ]
+    schema = (found.get("schema") or {}).get("openAPIV3Schema")
+    if schema is not None:
+        found["schema"] = {"openAPIV3Schema": jsonschemas.decode(schema)}
+    return found
+
+
+def _says(value: Any) -> bool:
+    """Would the server's type keep it? An object that is there says something by itself."""
+    return bool(value) or isinstance(value, dict)
 
 
 def prepare(crd: Json, old: Json | None) -> Json:
@@ -47,114 +72,6 @@ def prepare(crd: Json, old: Json | None) -> Json:
             stored.append(version["name"])
     status["storedVersions"] = stored
     return {**crd, "status": status}
-
-
-def check(crd: Json, old: Json | None) -> list[Cause]:
-    found: list[Cause] = []
-    spec, names = crd["spec"], crd["spec"]["names"]
-    expected = f"{names.get('plural')}.{spec.get('group')}"
-    if crd["metadata"].get("name") != expected:
-        found.append(
-            invalid_value(
-                "metadata.name",
-                crd["metadata"].get("name"),
-                'must be spec.names.plural+"."+spec.group',
-            )
-        )
-    if spec.get("scope") not in ("Cluster", "Namespaced"):
-        found.append(unsupported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
-    versions = spec.get("versions") or []
-    if sum(bool(version.get("storage")) for version in versions) != 1:
-        found.append(
-            invalid_value(
-                "spec.versions", versions, "must have exactly one version marked as storage version"
-            )
-        )
-    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
-    # The server keeps a schema that all versions share in one place, and names that place.
-    shared = all(schema == schemas[0] for schema in schemas) and any(schemas)
-    for index, schema in enumerate(schemas[:1] if shared else schemas):
-        place = "spec.validation" if shared else f"spec.versions[{index}].schema"
-        place += ".openAPIV3Schema"
-        if schema is None:
-            found.append(required(place, "schemas are required"))
-        else:
-            found += _check_structure(schema, place, "at the root")
-    conversion = spec["conversion"]
-    webhook = conversion.get("webhook")
-    if conversion.get("strategy") == "None" and webhook is not None:
-        for field, given in (
-            ("webhookClientConfig", webhook.get("clientConfig")),
-            ("conversionReviewVersions", webhook.get("conversionReviewVersions")),
-        ):
-            if given:
-                why = "should not be set when strategy is not set to Webhook"
-                found.append(forbidden_value(f"spec.conversion.{field}", why))
-    verdict = _approval(crd)
-    if (
-        verdict is not None
-        and verdict[1] in ("MissingAnnotation", "InvalidAnnotation")
-        and (old is None or (before := _approval(old)) is None or before[1] != verdict[1])
-    ):
-        found.append(_disapproved(crd, verdict))
-    present = {version["name"] for version in versions}
-    for index, name in enumerate(crd["status"].get("storedVersions") or ()):
-        if name not in present:
-            found.append(
-                invalid_value(
-                    f"status.storedVersions[{index}]",
-                    name,
-                    f"missing from spec.versions; {name} was previously a storage version, and "
-                    "must remain in spec.versions until a storage migration ensures no data "
-                    f"remains persisted in {name} and removes {name} from status.storedVersions",
-                )
-            )
-    if old is not None:
-        found += _check_update(crd, old)
-    return found
-
-
-def _check_update(crd: Json, old: Json) -> list[Cause]:
-    fixed = [("group",), ("names", "plural")]
-    if is_true(old, "Established"):
-        fixed += [("scope",), ("names", "kind")]
-    found = []
-    for path in fixed:
-        new_value, old_value = crd["spec"], old["spec"]
-        for part in path:
-            new_value, old_value = new_value.get(part), old_value.get(part)
-        if new_value != old_value:
-            field = ".".join(("spec", *path))
-            found.append(invalid_value(field, new_value, "field is immutable"))
-    return found
-
-
-def _check_structure(schema: Json, place: str, where: str) -> Iterator[Cause]:
-    kind = schema.get("type")
-    free = schema.get("x-kubernetes-preserve-unknown-fields") is True
-    either = schema.get("x-kubernetes-int-or-string") is True
-    if not kind and not free and not either:
-        yield required(f"{place}.type", f"must not be empty {where}")
-    if kind and either:
-        yield invalid_value(
-            f"{place}.type",
-            kind,
-            "must be empty if x-kubernetes-int-or-string is true",
-        )
-    if schema.get("$ref"):
-        yield forbidden_value(f"{place}.$ref", "$ref is not supported")
-    if kind == "array" and not schema.get("items"):
-        yield required(f"{place}.items", "must be specified")
-    for name, inner in (schema.get("properties") or {}).items():
-        place_of = f"{place}.properties[{name}]"
-        yield from _check_structure(inner, place_of, "for specified object fields")
-    if isinstance(schema.get("items"), dict):
-        yield from _check_structure(schema["items"], f"{place}.items", "for specified array items")
-    additional = schema.get("additionalProperties")
-    if isinstance(additional, dict):
-        yield from _check_structure(
-            additional, f"{place}.additionalProperties", "for specified object fields"
-        )
 
 
 def is_true(crd: Json, condition: str) -> bool:
@@ -209,8 +126,8 @@ def judged(crd: Json, others: list[Json], now: str) -> Json:
         else:
             established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
         _condition(conditions, "Established", *established, now)
-    if (approval := _approval(crd)) is not None:
-        _condition(conditions, "KubernetesAPIApprovalPolicyConformant", *approval, now)
+    if (of_group := approval(crd)) is not None:
+        _condition(conditions, "KubernetesAPIApprovalPolicyConformant", *of_group, now)
     return {**crd, "status": {**status, "acceptedNames": kept, "conditions": conditions}}
 
 
@@ -244,23 +161,16 @@ def _protected(group: str) -> bool:
     return any(group == tail or group.endswith(f".{tail}") for tail in ("k8s.io", "kubernetes.io"))
 
 
-def _disapproved(crd: Json, verdict: tuple[str, str, str]) -> Cause:
-    field = f"metadata.annotations[{_APPROVED}]"
-    if verdict[1] == "MissingAnnotation":
-        return required(field, verdict[2])
-    annotation = crd["metadata"]["annotations"][_APPROVED]
-    return invalid_value(field, annotation, verdict[2])
-
-
-def _approval(crd: Json) -> tuple[str, str, str] | None:
+def approval(crd: Json) -> tuple[str, str, str] | None:
+    """Status, reason and message of the approval of a CRD's group, None where it needs none."""
     if not _protected(crd["spec"]["group"]):
         return None
-    annotation = (crd["metadata"].get("annotations") or {}).get(_APPROVED)
+    annotation = (crd["metadata"].get("annotations") or {}).get(APPROVED)
     if annotation is None:
         return (
             "False",
             "MissingAnnotation",
-            f'protected groups must have approval annotation "{_APPROVED}", see '
+            f'protected groups must have approval annotation "{APPROVED}", see '
             "https://github.com/kubernetes/enhancements/pull/1111",
         )
     if annotation.startswith("unapproved"):
@@ -270,7 +180,7 @@ def _approval(crd: Json) -> tuple[str, str, str] | None:
     return (
         "False",
         "InvalidAnnotation",
-        f'protected groups must have approval annotation "{_APPROVED}" with either a URL or a '
+        f'protected groups must have approval annotation "{APPROVED}" with either a URL or a '
         f'reason starting with "unapproved", see '
         "https://github.com/kubernetes/enhancements/pull/1111",
     )
@@ -294,10 +204,14 @@ def served(crd: Json) -> list[Resource]:
                 schema=(version.get("schema") or {}).get("openAPIV3Schema") or _FREE,
                 custom=True,
                 status=subresources.get("status") is not None,
+                scale=subresources.get("scale") is not None,
                 generations=True,
                 unconditional=False,
                 short_names=tuple(names.get("shortNames") or ()),
                 categories=tuple(names.get("categories") or ()),
+                selectable=tuple(
+                    entry["jsonPath"] for entry in version.get("selectableFields") or ()
+                ),
                 served=bool(version.get("served")),
                 verbs=_VERBS,
             )

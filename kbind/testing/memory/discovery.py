@@ -8,11 +8,12 @@ import re
 from typing import Any
 
 from kbind.testing.memory.catalog import Catalog
-from kbind.testing.memory.resources import Resource
+from kbind.testing.memory.resources import BUILTINS, Resource
 
 Json = dict[str, Any]
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 
 VERSION: Json = {
     "major": "1",
@@ -26,6 +27,7 @@ VERSION: Json = {
     "platform": "memory",
 }
 
+_SUBRESOURCE_VERBS = ("get", "patch", "update")
 _KUBE = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
 
@@ -39,13 +41,31 @@ def _priority(version: str) -> tuple[int, int, int, str]:
     return (rank, -int(major), -int(minor or 0), version)
 
 
+def forms(accept: str) -> set[str]:
+    """What an Accept header takes discovery in: "aggregated", which goes first, and "plain"."""
+    found = set()
+    for clause in (accept or "*/*").split(","):
+        kind, *rest = (part.strip() for part in clause.split(";"))
+        asked = {name.strip(): word.strip() for name, _, word in (p.partition("=") for p in rest)}
+        wanted = {name: asked[name] for name in _AGGREGATED if name in asked}
+        if wanted == _AGGREGATED and kind == "application/json":
+            found.add("aggregated")
+        elif not wanted and kind in ("application/json", "application/*", "*/*"):
+            found.add("plain")
+    return found
+
+
 def _groups(catalog: Catalog) -> dict[str, list[str]]:
-    """The versions of each named group, the preferred one first."""
-    groups: dict[str, list[str]] = {}
-    for group, version in catalog.served():
+    """The versions of each named group, the preferred one first: the server's own groups, then
+    those of CRDs by name."""
+    own: dict[str, list[str]] = {}
+    custom: dict[str, list[str]] = {}
+    for (group, version), resources in catalog.served().items():
         if group:
+            groups = custom if resources[0].custom else own
             groups.setdefault(group, []).append(version)
-    return {group: sorted(versions, key=_priority) for group, versions in groups.items()}
+    ordered = own | dict(sorted(custom.items()))
+    return {group: sorted(versions, key=_priority) for group, versions in ordered.items()}
 
 
 def core_versions() -> Json:
@@ -59,7 +79,15 @@ def core_versions() -> Json:
 
 
 def group_list(catalog: Catalog) -> Json:
-    groups = [_group(name, versions) for name, versions in _groups(catalog).items()]
+    own = {resource.group for resource in BUILTINS}
+
+    def place(group: tuple[str, list[str]]) -> str:
+        # CRDs come in the order of the names that their versions have as APIServices.
+        name, versions = group
+        return "" if name in own else min(f"{version}.{name}" for version in versions)
+
+    listed = sorted(_groups(catalog).items(), key=place)
+    groups = [_group(name, versions) for name, versions in listed]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
@@ -80,7 +108,7 @@ def resource_list(catalog: Catalog, name: str, version: str) -> Json | None:
     if resources is None:
         return None
     entries: list[Json] = []
-    for resource in resources:
+    for resource in _sorted(resources):
         entry: Json = {
             "name": resource.plural,
             "singularName": resource.singular,
@@ -92,16 +120,16 @@ def resource_list(catalog: Catalog, name: str, version: str) -> Json | None:
             entry["shortNames"] = list(resource.short_names)
         if resource.categories:
             entry["categories"] = list(resource.categories)
-        entry["storageVersionHash"] = _storage_hash(resource)
+        entry["storageVersionHash"] = _storage_hash(catalog.versions(resource.name)[0])
         entries.append(entry)
-        if resource.status:
+        for subresource, kind in _subresources(resource).items():
             entries.append(
                 {
-                    "name": f"{resource.plural}/status",
+                    "name": f"{resource.plural}/{subresource}",
                     "singularName": "",
                     "namespaced": resource.namespaced,
-                    "kind": resource.kind,
-                    "verbs": ["get", "patch", "update"],
+                    **kind,
+                    "verbs": list(_SUBRESOURCE_VERBS),
                 }
             )
     return {
@@ -110,6 +138,20 @@ def resource_list(catalog: Catalog, name: str, version: str) -> Json | None:
         "groupVersion": f"{name}/{version}" if name else version,
         "resources": entries,
     }
+
+
+def _sorted(resources: list[Resource]) -> list[Resource]:
+    return sorted(resources, key=lambda resource: resource.plural)
+
+
+def _subresources(resource: Resource) -> dict[str, Json]:
+    """Their kinds, by their names."""
+    found: dict[str, Json] = {}
+    if resource.status:
+        found["status"] = {"kind": resource.kind}
+    if resource.scale:
+        found["scale"] = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    return found
 
 
 def _storage_hash(resource: Resource) -> str:
@@ -126,7 +168,9 @@ def aggregated(catalog: Catalog, *, core: bool) -> Json:
         listed = [
             {
                 "version": version,
-                "resources": [_discovered(resource) for resource in served[(name, version)]],
+                "resources": [
+                    _discovered(resource) for resource in _sorted(served[(name, version)])
+                ],
                 "freshness": "Current",
             }
             for version in versions
@@ -157,8 +201,14 @@ def _discovered(resource: Resource) -> Json:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if resource.status:
-        entry["subresources"] = [
-            {"subresource": "status", "responseKind": kind, "verbs": ["get", "patch", "update"]}
-        ]
+    subresources = [
+        {
+            "subresource": name,
+            "responseKind": {**kind, **other},
+            "verbs": list(_SUBRESOURCE_VERBS),
+        }
+        for name, other in _subresources(resource).items()
+    ]
+    if subresources:
+        entry["subresources"] = subresources
     return entry

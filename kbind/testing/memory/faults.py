@@ -10,9 +10,18 @@ from kbind.cluster.transport import Reply, Request, TransportError
 from kbind.testing.memory.server import failure
 
 Match = Callable[[Request], bool]
-# What is answered instead: a reply, an error to raise, or a function that takes its time and
-# returns a reply, or None to go on to the server.
-Answer = Reply | TransportError | Callable[[Request], Awaitable[Reply | None]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of the body that the server answers."""
+
+    body: Callable[[bytes], bytes]
+
+
+# What is answered instead: a reply, an error to raise, what the server says with another body, or
+# a function that takes its time and returns a reply, or None to go on to the server.
+Answer = Reply | TransportError | Change | Callable[[Request], Awaitable[Reply | None]]
 
 
 @dataclass
@@ -42,6 +51,13 @@ class Faults:
     ) -> Fault:
         """Answer with a Status."""
         return self.add(match, failure(code, reason, message), times)
+
+    def change(
+        self, match: Match, body: Callable[[bytes], bytes], times: int | None = None
+    ) -> Fault:
+        """Let the server answer, and put what *body* makes of its body in the place of it. Status
+        and headers stay; watches are left alone."""
+        return self.add(match, Change(body), times)
 
     def delay(self, match: Match, seconds: float, times: int | None = None) -> Fault:
         """Let the server answer after *seconds*."""
@@ -74,15 +90,30 @@ class Faults:
 
         Raises TransportError where the connection is to break.
         """
-        for fault in list(self._faults):
+        fault = self._due(request, changing=False)
+        if fault is None or isinstance(fault.answer, Change):
+            return None
+        if isinstance(fault.answer, TransportError):
+            raise fault.answer
+        if isinstance(fault.answer, Reply):
+            return fault.answer
+        return await fault.answer(request)
+
+    def alter(self, request: Request, reply: Reply) -> Reply:
+        """The server's answer to *request* as it is to be sent."""
+        fault = self._due(request, changing=True)
+        if fault is None or not isinstance(fault.answer, Change):
+            return reply
+        return Reply(reply.status, reply.headers, fault.answer.body(reply.body))
+
+    def _due(self, request: Request, *, changing: bool) -> Fault | None:
+        for fault in self._faults:
+            if isinstance(fault.answer, Change) is not changing:
+                continue
             if fault.times == 0 or not fault.match(request):
                 continue
             if fault.times is not None:
                 fault.times -= 1
             fault.struck += 1
-            if isinstance(fault.answer, TransportError):
-                raise fault.answer
-            if isinstance(fault.answer, Reply):
-                return fault.answer
-            return await fault.answer(request)
+            return fault
         return None

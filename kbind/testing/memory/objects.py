@@ -17,7 +17,7 @@ _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _NAME_PART = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _is_name_part = re.compile(_NAME_PART).fullmatch
 _is_value = re.compile(rf"({_NAME_PART})?").fullmatch
 
@@ -26,7 +26,7 @@ _BAD_LABEL = (
     "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "
     f"used for validation is '{_LABEL}')"
 )
-_BAD_SUBDOMAIN = (
+BAD_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
     f"for validation is '{_SUBDOMAIN}')"
@@ -46,8 +46,8 @@ _ANNOTATIONS_LIMIT = 256 * 1024
 
 def _qualified(name: str) -> str | None:
     prefix, _, part = name.rpartition("/")
-    if prefix and (len(prefix) > 253 or not _is_subdomain(prefix)):
-        return f"prefix part {_BAD_SUBDOMAIN}"
+    if prefix and (len(prefix) > 253 or not is_subdomain(prefix)):
+        return f"prefix part {BAD_SUBDOMAIN}"
     if len(part) > 63:
         return "name part must be no more than 63 bytes"
     return None if _is_name_part(part) else _BAD_QUALIFIED
@@ -62,8 +62,8 @@ def check_metadata(resource: Resource, metadata: Json) -> list[Cause]:
     elif len(name) > (63 if label else 253):
         limit = f"must be no more than {63 if label else 253} {'bytes' if label else 'characters'}"
         found.append(invalid_value("metadata.name", name, limit))
-    elif not (_is_label(name) if label else _is_subdomain(name)):
-        found.append(invalid_value("metadata.name", name, _BAD_LABEL if label else _BAD_SUBDOMAIN))
+    elif not (_is_label(name) if label else is_subdomain(name)):
+        found.append(invalid_value("metadata.name", name, _BAD_LABEL if label else BAD_SUBDOMAIN))
     for key, value in (metadata.get("labels") or {}).items():
         if (why := _qualified(key)) is not None:
             found.append(invalid_value("metadata.labels", key, why))

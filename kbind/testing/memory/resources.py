@@ -18,9 +18,10 @@ Schema = dict[str, Any]
 class Resource:
     """One resource in one version.
 
-    custom: defined by a CRD; status: has that subresource; generations: counts changes in
-    metadata.generation; unconditional: may be replaced without a resourceVersion; empty: the
-    fields that an object without content has, as the server's own types do.
+    custom: defined by a CRD; status, scale: has that subresource; selectable: the paths of the
+    fields that a CRD lets select by; generations: counts changes in metadata.generation;
+    unconditional: may be replaced without a resourceVersion; empty: the fields that an object
+    without content has, as the server's own types do.
     """
 
     group: str
@@ -33,6 +34,8 @@ class Resource:
     schema: Schema
     custom: bool = False
     status: bool = False
+    scale: bool = False
+    selectable: tuple[str, ...] = ()
     generations: bool = False
     unconditional: bool = True
     empty: Schema = field(default_factory=dict)
@@ -106,6 +109,23 @@ _CRD_NAMES = _object(
     categories=_list(_S),
 )
 
+_CRD_VERSION = _object(
+    name=_S,
+    served=_B,
+    storage=_B,
+    deprecated=_B,
+    deprecationWarning=_S,
+    schema=_object(openAPIV3Schema=_ANY),
+    subresources=_object(
+        status=_ANY,
+        scale=_object(specReplicasPath=_S, statusReplicasPath=_S, labelSelectorPath=_S),
+    ),
+    additionalPrinterColumns=_list(
+        _object(name=_S, type=_S, format=_S, description=_S, priority=_I, jsonPath=_S)
+    ),
+    selectableFields=_list(_object(jsonPath=_S)),
+)
+
 
 def _builtin(
     group: str,
@@ -141,7 +161,7 @@ CRD_RESOURCE = _builtin(
             group=_S,
             names=_CRD_NAMES,
             scope=_S,
-            versions=_list(_ANY),
+            versions=_list(_CRD_VERSION),
             conversion=_object(strategy=_S, webhook=_ANY),
             preserveUnknownFields=_B,
         ),
@@ -258,6 +278,7 @@ BUILTINS: tuple[Resource, ...] = (
         ),
         "sa",
     ),
+    CRD_RESOURCE,
     _builtin(
         "coordination.k8s.io",
         "v1",
@@ -277,5 +298,4 @@ BUILTINS: tuple[Resource, ...] = (
         unconditional=False,
         empty={"spec": {}},
     ),
-    CRD_RESOURCE,
 )

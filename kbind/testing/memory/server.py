@@ -16,7 +16,7 @@ from kbind.errors import KbindError
 from kbind.jsons import encode
 from kbind.manifests import documents
 from kbind.testing.audit import Entry
-from kbind.testing.memory import discovery, patches, schema
+from kbind.testing.memory import discovery, openapi, patches, schema
 from kbind.testing.memory.access import Access
 from kbind.testing.memory.catalog import Catalog
 from kbind.testing.memory.decoding import Target
@@ -29,6 +29,7 @@ from kbind.testing.memory.status import (
     forbidden,
     invalid,
     method_not_allowed,
+    not_acceptable,
     not_found,
     unsupported_media_type,
 )
@@ -156,23 +157,41 @@ class ApiServer:
             return Reply(200, _TEXT, b"ok")
         if path == "/version":
             return reply(200, discovery.VERSION)
-        if path in ("/api", "/apis"):
-            core = path == "/api"
-            if discovery.AGGREGATED in _header(request, "accept").replace(" ", ""):
-                found: Json | None = discovery.aggregated(self.catalog, core=core)
-                headers = {"content-type": discovery.AGGREGATED}
-                return Reply(200, headers, orjson.dumps(found))
-            found = discovery.core_versions() if core else discovery.group_list(self.catalog)
-            return reply(200, found)
+        if path == openapi.ROOT:
+            return Reply(200, _TEXT, encode(openapi.index(self.catalog)))
+        if path.startswith(f"{openapi.ROOT}/"):
+            return self._document(request, path.removeprefix(f"{openapi.ROOT}/"))
+        return self._discovery(request, path)
+
+    def _document(self, request: Request, path: str) -> Reply:
+        document = openapi.find(self.catalog, path)
+        if document is None:
+            return Reply(404, {}, b"")
+        if "plain" not in discovery.forms(_header(request, "accept")):
+            return Reply(406, {}, b"")
+        return _tagged(request, "application/json", document.body, document.tag)
+
+    def _discovery(self, request: Request, path: str) -> Reply:
+        forms = discovery.forms(_header(request, "accept"))
+        core = path == "/api"
         parts = path.strip("/").split("/")
-        found = None
-        if parts == ["api", "v1"]:
+        found: Json | None = None
+        if path in ("/api", "/apis") and "aggregated" in forms:
+            body = encode(discovery.aggregated(self.catalog, core=core))
+            return _tagged(request, discovery.AGGREGATED, body, openapi.tag(body))
+        if path in ("/api", "/apis"):
+            found = discovery.core_versions() if core else discovery.group_list(self.catalog)
+        elif parts == ["api", "v1"]:
             found = discovery.resource_list(self.catalog, "", "v1")
         elif parts[0] == "apis" and len(parts) == 2:
             found = discovery.group(self.catalog, parts[1])
         elif parts[0] == "apis" and len(parts) == 3:
             found = discovery.resource_list(self.catalog, parts[1], parts[2])
-        return _nowhere() if found is None else reply(200, found)
+        if found is None:
+            return _nowhere()
+        if "plain" not in forms:
+            raise not_acceptable()
+        return reply(200, found)
 
     # Reading
 
@@ -266,6 +285,14 @@ def reply(code: int, body: Any) -> Reply:
 def failure(code: int, reason: str, message: str) -> Reply:
     """A Status answer, as faults inject it."""
     return reply(code, Refusal(code, reason, message).status)
+
+
+def _tagged(request: Request, kind: str, body: bytes, tag: str) -> Reply:
+    """An answer that is not repeated to those who have it."""
+    headers = {"content-type": kind, "etag": f'"{tag}"', "vary": "Accept"}
+    if _header(request, "if-none-match") == headers["etag"]:
+        return Reply(304, headers, b"")
+    return Reply(200, headers, body)
 
 
 def _nowhere() -> Reply:

@@ -162,3 +162,13 @@ def unsupported_media_type(accepted: Sequence[str]) -> Refusal:
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted),
     )
+
+
+def not_acceptable() -> Refusal:
+    """Names what the real server would answer in; this one answers in JSON."""
+    return Refusal(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, "
+        "application/vnd.kubernetes.protobuf",
+    )

@@ -61,7 +61,7 @@ def _check(schema: Schema, value: Any, path: Path, found: list[Cause]) -> None:
         if not isinstance(value, str) and not _is_integer(value):
             found.append(_wrong_type(path, "integer,string", value))
             return
-    elif kind is not None and not _TYPES[kind](value):
+    elif kind is not None and not (kind in _TYPES and _TYPES[kind](value)):
         found.append(_wrong_type(path, kind, value))
         if kind == "integer" and isinstance(value, float):
             form = schema.get("format")

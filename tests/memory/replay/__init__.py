@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tests.memory.replay import applying, changing, corners, ending, kinds
+from tests.memory.replay import (
+    applying,
+    changing,
+    corners,
+    ending,
+    kinds,
+    published,
+    refusing,
+)
 from tests.memory.replay.player import Player, normalised
 
 __all__ = ["Player", "normalised", "play"]
@@ -33,6 +41,9 @@ async def play(player: Player) -> None:
     await kinds.builtins(player)
     await kinds.more_definitions(player, group)
     await corners.odd_kinds(player, group)
+    await refusing.refused(player, group)
+    await refusing.approvals(player)
+    await published.published(player)
     await ending.schema_changes(player, group)
     await ending.version_dropped(player, group)
     await ending.namespace_ends(player, group, widgets)

@@ -252,7 +252,7 @@ def _normal(value: Any, run: str, ranks: dict[tuple[str, int], str], uids: dict[
             elif name == "message" and len(value.get("details", {}).get("causes", ())) > 1:
                 result[name] = "".join(sorted(_normal(item, run, ranks, uids)))
             else:
-                result[name] = _normal(item, run, ranks, uids)
+                result[name.replace(run, "<run>")] = _normal(item, run, ranks, uids)
         return result
     if isinstance(value, list):
         return [_normal(item, run, ranks, uids) for item in value]
