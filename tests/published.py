@@ -114,3 +114,74 @@ async def _has(handle: Handle, crd: Object, version: str) -> bool:
     return any(
         wanted in schema.get("x-kubernetes-group-version-kind", ()) for schema in schemas.values()
     )
+
+
+def document(crd: Object, version: str) -> Object:
+    """The OpenAPI document that a server makes of a CRD, as far as a schema goes."""
+    spec = crd["spec"]
+    (given,) = [each for each in spec["versions"] if each["name"] == version]
+    schema = _unfolded(given["schema"]["openAPIV3Schema"])
+    schema["properties"] = schema.get("properties", {}) | _OF_OBJECTS
+    kind = {"group": spec["group"], "version": version, "kind": spec["names"]["kind"]}
+    schema["x-kubernetes-group-version-kind"] = [kind]
+    fields = given.get("selectableFields") or ()
+    if fields:
+        paths = [{"fieldPath": each["jsonPath"].removeprefix(".")} for each in fields]
+        schema["x-kubernetes-selectable-fields"] = paths
+    reverse = ".".join(reversed(spec["group"].split(".")))
+    name = f"{reverse}.{version}.{spec['names']['kind']}"
+    return {"components": {"schemas": {name: schema, _OBJECT_META: {"type": "object"}}}}
+
+
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_OF_OBJECTS = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"allOf": [{"$ref": f"#/components/schemas/{_OBJECT_META}"}]},
+}
+_EITHER = [{"type": "integer"}, {"type": "string"}]
+
+
+def _unfolded(schema: Object) -> Object:
+    """A schema as it is published: what its markers stand for is spelled out."""
+    result = {name: value for name, value in schema.items() if name != "description"}
+    if "properties" in schema:
+        result["properties"] = {
+            name: _unfolded(part) for name, part in schema["properties"].items()
+        }
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            result[name] = _unfolded(schema[name])
+    parts = schema.get("allOf") or [{}]
+    if schema.get("x-kubernetes-int-or-string") and _EITHER not in (
+        schema.get("anyOf"),
+        parts[0].get("anyOf"),
+    ):
+        if "anyOf" in schema:
+            result["allOf"] = [{"anyOf": _EITHER}, *schema.get("allOf", ())]
+        else:
+            result["anyOf"] = _EITHER
+    if schema.get("x-kubernetes-embedded-resource"):
+        result["properties"] = result.get("properties", {}) | _OF_OBJECTS
+        required = list(schema.get("required", ()))
+        result["required"] = required + [
+            name for name in ("kind", "apiVersion") if name not in required
+        ]
+    return result
+
+
+def undescribed(schema: Any) -> Any:
+    """A published schema without what only people read."""
+    if isinstance(schema, list):
+        return [undescribed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: {field: undescribed(part) for field, part in value.items()}
+        if name == "properties"
+        else value
+        if name in ("default", "enum", "example")
+        else undescribed(value)
+        for name, value in schema.items()
+        if name != "description"
+    }

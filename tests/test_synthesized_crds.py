@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kbind_sources.discovery import Resource
+from kbind_sources.synthesis import synthesize
 
 from kbind.copying import same
 from kbind.jsons import encode
@@ -16,7 +20,16 @@ from kbind.schema import consumer_crd
 from kbind.testing.handles import Handle, Object
 from kbind.testing.real import RealCluster
 from tests.clusters.test_public_apis import crds, samples
-from tests.published import SHARED, WITHOUT_SHARED, Published, documented, published
+from tests.published import (
+    SHARED,
+    WITHOUT_SHARED,
+    Published,
+    document,
+    documented,
+    published,
+    undescribed,
+)
+from tests.unit.openapi import COMPONENTS, schemas
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -76,6 +89,23 @@ async def test_a_protected_group_is_accepted_as_unapproved(pair: Pair) -> None:
     assert same(stored["spec"], crd["spec"])
 
 
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(fields=st.lists(schemas, min_size=30, max_size=60))
+async def test_schemas_of_any_shape_make_a_crd_that_a_server_accepts(
+    pair: Pair, fields: list[Object]
+) -> None:
+    resource = Resource("example.org", "v1", "things", "Thing", True, status=True)
+    kind = {"group": "example.org", "version": "v1", "kind": "Thing"}
+    thing = {
+        "type": "object",
+        "properties": {f"field{number}": field for number, field in enumerate(fields)},
+        "x-kubernetes-group-version-kind": [kind],
+    }
+    document = {"components": {"schemas": COMPONENTS | {"Thing": thing}}}
+    offer = synthesize([resource], {"v1": document})
+    await pair.consumer.client.create(CRDS, encode(offer.crd), query={"dryRun": "All"})
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason=WITHOUT_SHARED)
 async def test_objects_are_stored_alike_under_original_and_synthesized_crds(pair: Pair) -> None:
     originals = crds()
@@ -89,6 +119,7 @@ async def test_objects_are_stored_alike_under_original_and_synthesized_crds(pair
         version = next(each["name"] for each in spec["versions"] if each["storage"])
         storage[spec["group"], spec["names"]["kind"]] = version
         api = apis[name].stored_as(version)
+        assert_published_as_told(original, api)
         assert "permissive" not in api.offer().note
         crd = wanted(api)
         stored = await pair.consumer.install_crd(crd)
@@ -109,3 +140,10 @@ async def test_objects_are_stored_alike_under_original_and_synthesized_crds(pair
         assert same(one, other), sample["kind"]
         compared += 1
     assert compared >= 8
+
+
+def assert_published_as_told(crd: Object, api: Published) -> None:
+    """What other tests take for published is what this server publishes."""
+    for version, real in api.documents.items():
+        (name, told), *_ = document(crd, version)["components"]["schemas"].items()
+        assert same(undescribed(real["components"]["schemas"][name]), told), name

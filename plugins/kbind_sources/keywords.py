@@ -54,6 +54,9 @@ def is_fit(name: str, value: Any) -> bool:
         return False
     if isinstance(value, list):
         return name == "enum" or all(isinstance(item, str) for item in value)
+    if name == "multipleOf":
+        # The server takes the whole part, and refuses all integers where that is 0.
+        return bool(value >= 1 and value == int(value))
     return name != "pattern" or is_re2(str(value))
 
 

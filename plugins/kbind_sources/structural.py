@@ -33,6 +33,7 @@ from kbind_sources.values import accepts
 _RULE: Final = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
 # What an API server does not take at the root beside a status subresource.
 _NOT_AT_ROOT: Final = ("enum", "minProperties", "maxProperties", *JUNCTORS, "not")
+_FIXED: Final = frozenset({"additionalProperties", INT_OR_STRING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +196,12 @@ class _Work:
 
     def _lists(self, result: Schema, schema: Schema, path: Path) -> None:
         relation, keys = schema.get(LIST_TYPE), schema.get(LIST_KEYS) or []
-        if relation == "atomic" and result.get("type") == "array":
+        if result.get("type") != "array":
+            relation = None
+        if relation == "atomic":
             result[LIST_TYPE] = relation
         elif relation in ("set", "map"):
-            items = result.get("items") or {}
+            items = result["items"]
             if _is_map(items, keys) if relation == "map" else _is_set(items):
                 result[LIST_TYPE] = relation
                 if relation == "map":
@@ -273,8 +276,10 @@ def _make_room(around: Schema, parts: list[Schema]) -> None:
     for part in named(parts):
         if isinstance(part.get("items"), dict) and "items" in around:
             _make_room(around["items"], [part["items"]])
-        if around.get("type", "object") != "object" or "additionalProperties" in around:
+        if around.get("type", "object") != "object" or not _FIXED.isdisjoint(around):
             continue
+        if part.get(PRESERVE) or part.get("additionalProperties") not in (None, False):
+            around[PRESERVE] = True
         for name, inner in (part.get("properties") or {}).items():
             fields = around.setdefault("properties", {})
             _make_room(fields.setdefault(name, {PRESERVE: True}), [inner])

@@ -1,7 +1,8 @@
 """Whether a structural schema accepts a value: asked of defaults, which an API server refuses with
 the whole CRD where they do not fit.
 
-Formats and CEL rules are not looked at: where a document has them, its defaults were checked.
+CEL rules are not looked at, and formats hardly: where a document has them, its defaults were
+checked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "number": (int, float),
     "boolean": (bool,),
 }
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 def accepts(schema: Schema, value: Any) -> bool:
@@ -31,6 +33,11 @@ def accepts(schema: Schema, value: Any) -> bool:
 
 def _has_type(schema: Schema, value: Any) -> bool:
     kind = schema.get("type")
+    form = schema.get("format")
+    if form is not None and (kind is None or value == ""):
+        return False  # the zero value of a type of Go
+    if form == "date-time" and not _MOMENT.fullmatch(str(value)):
+        return False
     if kind is None:
         return not schema.get(INT_OR_STRING) or _is(value, "integer") or _is(value, "string")
     return _is(value, kind)
