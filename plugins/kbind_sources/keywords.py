@@ -49,7 +49,7 @@ def says_nothing(value: Any) -> bool:
 
 def is_fit(name: str, value: Any) -> bool:
     """Whether an API server takes this value for this value keyword."""
-    kinds = VALUES[name]
+    kinds: Any = VALUES[name]
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
         return False
     if isinstance(value, list):
