@@ -30,9 +30,11 @@ EITHER: Final = ({"type": "integer"}, {"type": "string"})
 """The alternatives of an int-or-string."""
 
 _STRUCTURE: Final = frozenset(
-    {"type", "nullable", "default", "additionalProperties", PRESERVE, INT_OR_STRING, EMBEDDED}
-    | {RULES, LIST_TYPE, LIST_KEYS, MAP_TYPE}
-)
+    {
+        "type", "nullable", "default", "additionalProperties", "uniqueItems", PRESERVE,
+        INT_OR_STRING, EMBEDDED, RULES, LIST_TYPE, LIST_KEYS, MAP_TYPE,
+    }
+)  # fmt: skip
 _NUMBERS: Final = (("integer", "number"), ("number", "integer"))
 _BOUNDS: Final = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 
@@ -49,7 +51,7 @@ def merged(schema: Schema, conflicts: list[str]) -> Schema:
     """*schema* with those parts of its allOf merged into it that bring structure. conflicts: takes
     the keywords that the parts do not agree upon, which are left out."""
     parts = schema.get("allOf")
-    if not isinstance(parts, list):
+    if parts is None:
         return schema
     result = {name: value for name, value in schema.items() if name != "allOf"}
     kept: list[Schema] = []
@@ -87,13 +89,13 @@ def _meet(into: Schema, part: Schema, kept: list[Schema], conflicts: list[str]) 
             into[name] = value
         elif name in ANNOTATIONS or name == "default":
             continue
-        elif name == "required" and isinstance(had, list) and isinstance(value, list):
+        elif name == "required":
             into[name] = [*had, *(field for field in value if field not in had)]
         elif name in VALUES or name in (*JUNCTORS, "not"):
             kept.append({name: value})
         elif name == RULES and had is not None:
             into[name] = [*had, *value]
-        elif name in ("nullable", PRESERVE, EMBEDDED, INT_OR_STRING):
+        elif name in ("nullable", "uniqueItems", PRESERVE, EMBEDDED, INT_OR_STRING):
             into[name] = had or value
         elif name == "properties" and had is not None:
             into[name] = had | {
@@ -106,7 +108,7 @@ def _meet(into: Schema, part: Schema, kept: list[Schema], conflicts: list[str]) 
             into[name] = value
         elif name == "type" and (had, value) in _NUMBERS:
             into[name] = "integer"
-        elif not name.startswith("x-kubernetes-") or name in _STRUCTURE:
+        elif name in _STRUCTURE:
             into[name] = None
             conflicts.append(name)
 
@@ -126,7 +128,7 @@ def named(parts: list[Schema]) -> list[Schema]:
 def within(schema: Schema) -> list[Schema]:
     """The parts of the junctors of *schema*."""
     parts = [part for name in JUNCTORS for part in schema.get(name) or ()]
-    return [*parts, schema["not"]] if isinstance(schema.get("not"), dict) else parts
+    return [*parts, schema["not"]] if "not" in schema else parts
 
 
 def nested(part: Mapping[str, Any], outside: Schema) -> Schema | None:
@@ -177,4 +179,4 @@ def _is_redundant(name: str, value: Any, outside: Schema) -> bool:
         return value is True or value == {}
     if name in (LIST_TYPE, MAP_TYPE):
         return value in ("atomic", "granular")
-    return not value or (name.startswith("x-kubernetes-") and name not in _STRUCTURE)
+    return not value or name not in _STRUCTURE

@@ -23,10 +23,8 @@ MAP_TYPE: Final = "x-kubernetes-map-type"
 
 TYPES: Final = frozenset({"object", "array", "string", "integer", "number", "boolean"})
 JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
-ANNOTATIONS: Final[Mapping[str, type]] = {
-    "description": str, "title": str, "externalDocs": dict, "example": object,
-}  # fmt: skip
-"""What says something of values and demands nothing of them, with the type of each."""
+ANNOTATIONS: Final = ("description", "title")
+"""What is kept of all that says something of values and demands nothing of them."""
 
 # Every value keyword with the types that its own value may have. Servers leave out what is
 # false or empty, but keep a limit of 0.
@@ -42,6 +40,25 @@ VALUES: Final[Mapping[str, tuple[type, ...]]] = {
 }  # fmt: skip
 
 
+_SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "type": (str, list), "properties": dict, "not": dict, "items": dict,
+    "additionalProperties": (dict, bool), **dict.fromkeys(JUNCTORS, list),
+    "nullable": bool, "uniqueItems": bool, PRESERVE: bool, INT_OR_STRING: bool, EMBEDDED: bool,
+    RULES: list, LIST_TYPE: str, LIST_KEYS: list, MAP_TYPE: str,
+    "description": str, "title": str, "format": str, "enum": list, "required": list, "$ref": str,
+}  # fmt: skip
+_ITEMS: Final[Mapping[str, type]] = {RULES: dict, LIST_KEYS: str, "required": str}
+
+
+def is_shaped(name: str, value: Any) -> bool:
+    """Whether a keyword's value is of the form that OpenAPI 3.0 has for it."""
+    shape: Any = _SHAPES.get(name, object)
+    items = _ITEMS.get(name)
+    if not isinstance(value, shape):
+        return False
+    return items is None or all(isinstance(item, items) for item in value)
+
+
 def says_nothing(value: Any) -> bool:
     """Whether a value keyword with this value is as good as left out."""
     return value is None or value is False or value in ("", [])
@@ -52,8 +69,6 @@ def is_fit(name: str, value: Any) -> bool:
     kinds: Any = VALUES[name]
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
         return False
-    if isinstance(value, list):
-        return name == "enum" or all(isinstance(item, str) for item in value)
     if name == "multipleOf":
         # The server takes the whole part, and refuses all integers where that is 0.
         return bool(value >= 1 and value == int(value))

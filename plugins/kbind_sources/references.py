@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
-from kbind_sources.keywords import JUNCTORS, PRESERVE, Path, Schema, permissive
+from kbind_sources.keywords import JUNCTORS, PRESERVE, Path, Schema, is_shaped, permissive
 
 RECURSION: Final = 1
 """How often a type may stand within itself. Each time multiplies a schema by the number of fields
@@ -140,35 +140,34 @@ class _Expansion:
             raise _TooLargeError
         if not isinstance(schema, dict):
             return {}
+        shaped = {name: value for name, value in schema.items() if is_shaped(name, value)}
+        if any(schema[name] is not None for name in schema.keys() - shaped):
+            # Another version of OpenAPI, or none.
+            self.cut.append(path)
 
         def inner(part: Any, *step: str) -> Schema:
             return self._schema(part, document, (*path, *step), level + 1, within)
 
-        ref = schema.get("$ref")
-        if isinstance(ref, str):
+        ref = shaped.pop("$ref", None)
+        if ref is not None:
             target = self.referred(ref, document, path, level, within)
-            beside = {name: value for name, value in schema.items() if name != "$ref"}
-            if not beside:
+            if not shaped:
                 return target
-            result = inner(beside)
+            result = inner(shaped)
             return result | {"allOf": [target, *result.get("allOf", ())]}
-        nested = schema.keys() & {"properties", "items", "additionalProperties", "not", *JUNCTORS}
+        nested = shaped.keys() & {"properties", "items", "additionalProperties", "not", *JUNCTORS}
         if nested and level >= self._depth:
-            return self._permissive(schema, path)
-        result = dict(schema)
+            return self._permissive(shaped, path)
+        result = dict(shaped)
         for name in nested:
-            value = schema[name]
-            if name == "properties" and isinstance(value, dict):
+            value = shaped[name]
+            if name == "properties":
                 result[name] = {field: inner(part, field) for field, part in value.items()}
-            elif name in JUNCTORS and isinstance(value, list):
+            elif name in JUNCTORS:
                 result[name] = [inner(part) for part in value]
-            elif isinstance(value, dict) and name not in JUNCTORS:
+            elif isinstance(value, dict):
                 step = {"items": ("[]",), "additionalProperties": ("*",)}.get(name, ())
                 result[name] = inner(value, *step)
-            elif name != "additionalProperties" or not isinstance(value, bool):
-                # A form that other versions of OpenAPI have.
-                del result[name]
-                self.cut.append(path)
         return result
 
 

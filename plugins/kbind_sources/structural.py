@@ -1,4 +1,5 @@
-"""From an OpenAPI v3 schema without references to a structural schema, which a CRD can hold.
+"""From an OpenAPI v3 schema, as ``references.expand`` gives it, to a structural schema, which a
+CRD can hold.
 
 What has no structural form is made permissive at the smallest spot: the result accepts all that
 the original accepts, and keeps all of it.
@@ -72,11 +73,7 @@ class _Work:
         either = _is_int_or_string(schema)
         if either:
             schema = _bare(schema)
-        result: Schema = {
-            name: schema[name]
-            for name, kind in ANNOTATIONS.items()
-            if schema.get(name) and isinstance(schema[name], kind)
-        }
+        result: Schema = {name: schema[name] for name in ANNOTATIONS if schema.get(name)}
         if schema.get("nullable") is True:
             result["nullable"] = True
         if either:
@@ -104,7 +101,7 @@ class _Work:
         if kind in (None, "object"):
             self._fields(result, schema, path, root)
         items = schema.get("items")
-        if kind in (None, "array") and isinstance(items, dict):
+        if kind in (None, "array") and items is not None:
             result["items"] = self.schema(items, (*path, "[]"))
         elif kind == "array":
             result["items"] = {PRESERVE: True}
@@ -136,8 +133,7 @@ class _Work:
         embedded = schema.get(EMBEDDED) is True and "type" in result
         if embedded:
             result[EMBEDDED] = True
-        given = schema.get("properties")
-        given = given if isinstance(given, dict) else {}
+        given = schema.get("properties") or {}
         own = _of_objects(given) if root or embedded else {}
         fields = {
             name: self.schema(part, (*path, name))
@@ -160,8 +156,7 @@ class _Work:
             result[PRESERVE] = True
         if not result.get(PRESERVE) and "additionalProperties" not in result:
             # Else it would be pruned before it is missed.
-            required = schema.get("required")
-            for name in required if isinstance(required, list) else ():
+            for name in schema.get("required") or ():
                 fields.setdefault(name, {PRESERVE: True})
         if fields:
             result["properties"] = fields

@@ -94,7 +94,7 @@ def _version(
             notes.append("no scale subresource")
     if subresources:
         version["subresources"] = subresources
-    selectable = list(_selectable(_schemas(document)[component], schema))
+    selectable = list(_selectable(expanded.schema, schema))
     if selectable:
         version["selectableFields"] = selectable[:_SELECTABLE_MOST]
     return version, ", ".join(notes)
@@ -130,7 +130,7 @@ def _component(resource: Resource, document: Document) -> str:
 
 def _kinds(schema: Any) -> Sequence[Any]:
     found = schema.get(_KINDS) if isinstance(schema, dict) else None
-    return found if isinstance(found, list) else ()
+    return [kind for kind in found if isinstance(kind, dict)] if isinstance(found, list) else ()
 
 
 def _names(resource: Resource, document: Document) -> Schema:
@@ -152,13 +152,18 @@ def _list_kind(resource: Resource, document: Document) -> str:
     component = _component(resource, document)
     for schema in _schemas(document).values():
         for gvk in _kinds(schema):
-            if (gvk["group"], gvk["version"]) != (resource.group, resource.version):
-                continue
-            items = _field(schema, "items").get("items") or {}
-            parts = [items, *(items.get("allOf") or ())]
-            if any(part.get("$ref") == _SCHEMAS + component for part in parts):
+            version = {"group": resource.group, "version": resource.version}
+            if gvk | version == gvk and {"$ref": _SCHEMAS + component} in _items(schema):
                 return str(gvk["kind"])
     return f"{resource.kind}List"
+
+
+def _items(schema: Any) -> Sequence[Any]:
+    """The schema of a list's items, also as the one part of an allOf."""
+    for step in ("properties", "items", "items"):
+        schema = schema.get(step) if isinstance(schema, dict) else None
+    merged = schema.get("allOf") if isinstance(schema, dict) else None
+    return [schema, *(merged if isinstance(merged, list) else ())]
 
 
 def _field(schema: Schema, *path: str) -> Schema:
@@ -180,8 +185,9 @@ def _scale(schema: Schema) -> Schema | None:
 
 
 def _selectable(published: Schema, schema: Schema) -> Iterator[Schema]:
-    for entry in published.get(_SELECTABLE) or ():
-        path = entry["fieldPath"].split(".")
+    entries = published.get(_SELECTABLE)
+    for entry in entries if isinstance(entries, list) else ():
+        path = str(entry.get("fieldPath") if isinstance(entry, dict) else "").split(".")
         kind = _field(schema, *path).get("type")
         if kind in ("string", "boolean", "integer") and path[0] != "metadata":
             yield {"jsonPath": f".{'.'.join(path)}"}

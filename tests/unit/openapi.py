@@ -119,6 +119,25 @@ COMPONENTS: Schema = {
     },
 }
 
+_KEYWORDS = st.sampled_from(
+    [
+        "type", "properties", "items", "additionalProperties", "allOf", "anyOf", "oneOf", "not",
+        "required", "enum", "default", "description", "format", "pattern", "minimum", "maxLength",
+        "multipleOf", "nullable", "uniqueItems", "$ref", "apiVersion", "metadata", "spec",
+        "x-kubernetes-validations", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type", "x-kubernetes-int-or-string", "x-kubernetes-embedded-resource",
+        "x-kubernetes-selectable-fields", "rule", "fieldPath", PRESERVE,
+    ]
+)  # fmt: skip
+_WORDS = st.sampled_from(["object", "array", "string", "map", "set", "atomic", "spec.a", "(", "#/"])
+garbage = st.recursive(
+    scalars | _WORDS | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(_KEYWORDS, inner, min_size=1, max_size=5)
+    ),
+    max_leaves=25,
+)
+
 
 @st.composite
 def values(draw: st.DrawFn, schema: Schema) -> Any:

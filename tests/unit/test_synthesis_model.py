@@ -15,11 +15,12 @@ from kbind_sources.structural import structural
 from kbind_sources.synthesis import synthesize
 
 from kbind.copying import same
+from kbind.testing.memory import crds as crds_of_memory
 from kbind.testing.memory import schema as storing
 from kbind.testing.memory.validation import schemas_with_lists, validate, validate_lists
 from tests.clusters.test_public_apis import crds
 from tests.published import SHARED, WITHOUT_SHARED, document
-from tests.unit.openapi import COMPONENTS, schemas, values
+from tests.unit.openapi import COMPONENTS, garbage, schemas, values
 
 Object = dict[str, Any]
 
@@ -93,6 +94,23 @@ def test_what_an_api_accepts_is_accepted_and_kept_whole(data: st.DataObject) -> 
     assert same(after, obj)
     storing.default(after, made)
     assert not validate(made, after)
+
+
+@settings(deadline=None, suppress_health_check=SLOW)
+@given(garbage)
+def test_no_document_breaks_it(spec: Any) -> None:
+    """Whatever stands in a document: there is a CRD, and it is one that JSON can hold."""
+    kind = {"group": "example.org", "version": "v1", "kind": "Thing"}
+    whole = thing(spec) | {"x-kubernetes-group-version-kind": [kind]}
+    other = spec if isinstance(spec, dict) else {}
+    for root in (whole, other | {"x-kubernetes-group-version-kind": [kind]}):
+        resource = Resource("example.org", "v1", "things", "Thing", True, scale=True)
+        offer = synthesize([resource], {"v1": {"components": {"schemas": {"Thing": root}}}})
+        assert validate_crd(offer.crd) == []
+
+
+def validate_crd(crd: Any) -> list[Any]:
+    return crds_of_memory.check(crds_of_memory.prepare(crds_of_memory.decode(crd), None), None)
 
 
 def thing(spec: Object) -> Object:
