@@ -17,7 +17,7 @@ from kbind_sources.synthesis import synthesize
 from kbind.copying import same
 from kbind.jsons import encode
 from kbind.schema import consumer_crd
-from kbind.testing.handles import Handle, Object
+from kbind.testing.handles import Handle, Object, new
 from kbind.testing.real import RealCluster
 from tests.clusters.test_public_apis import crds, samples
 from tests.published import (
@@ -87,6 +87,41 @@ async def test_a_protected_group_is_accepted_as_unapproved(pair: Pair) -> None:
     crd = wanted(apis["leases.coordination.k8s.io"].under("coordination.test.k8s.io"))
     stored = await pair.consumer.install_crd(crd)
     assert same(stored["spec"], crd["spec"])
+
+
+async def test_values_that_documents_of_other_servers_allow_are_stored_as_given(
+    pair: Pair,
+) -> None:
+    either = [{"type": "integer"}, {"type": "string"}]
+    node = {"type": "object", "properties": {"child": {"$ref": "#/components/schemas/Node"}}}
+    fields = {
+        "marked": {"x-kubernetes-int-or-string": True},
+        "formatted": {"type": "string", "format": "int-or-string"},
+        "either": {"oneOf": either, "type": "string"},
+        "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+        "untyped": {"description": "anything"},
+        "map": {"type": "object", "additionalProperties": True},
+        "node": {"allOf": [{"$ref": "#/components/schemas/Node"}], "default": {}},
+    }
+    kind = {"group": "others.example.org", "version": "v1", "kind": "Other"}
+    other = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": fields}},
+        "x-kubernetes-group-version-kind": [kind],
+    }
+    resource = Resource("others.example.org", "v1", "others", "Other", False)
+    document = {"components": {"schemas": {"Other": other, "Node": node}}}
+    await pair.consumer.install_crd(synthesize([resource], {"v1": document}).crd)
+
+    deep = {"child": {"child": {"child": {"child": {"beyond": {"the": "cut"}}}}}}
+    for name, value in (("number", 5), ("text", "5%")):
+        spec = dict.fromkeys(("marked", "formatted", "either", "quantity", "untyped"), value)
+        given = spec | {"map": {"a": {"b": [value]}}, "node": deep}
+        made = await pair.consumer.create(new("others.example.org/v1", "Other", name, spec=given))
+        assert same(made["spec"], given)
+    spare = new("others.example.org/v1", "Other", "spare", spec={"quantity": 0.5})
+    made = await pair.consumer.create(spare)
+    assert same(made["spec"], {"quantity": 0.5, "node": {}})
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
