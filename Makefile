@@ -16,7 +16,7 @@ PACKAGES := $(VENV)/.packages
 EDITABLE := $(VENV)/.editable
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint golden bench mutants control-plane lock clean
+.PHONY: help setup demo test quick lint golden bench fidelity mutants control-plane lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
@@ -55,6 +55,9 @@ golden: setup ## Write the golden files anew; read the difference before you com
 
 bench: setup control-plane ## Measure what syncing costs, beside a bare client
 	$(BIN)/python -m tests.bench.sync
+
+fidelity: setup control-plane ## Compare what the schema sources keep of public CRDs
+	$(BIN)/python -m tests.fidelity $(FIDELITY)
 
 control-plane: setup ## Build etcd and kube-apiserver into the cache, minutes the first time
 	$(BIN)/python -m kbind.testing.binaries

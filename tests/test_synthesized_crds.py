@@ -1,0 +1,184 @@
+"""Synthesized CRDs on real servers: accepted, stored as sent, and as good as the original."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kbind_sources.discovery import Resource
+from kbind_sources.synthesis import synthesize
+
+from kbind.copying import same
+from kbind.jsons import encode
+from kbind.schema import consumer_crd
+from kbind.testing.handles import Handle, Object, new
+from kbind.testing.real import RealCluster
+from tests.clusters.test_public_apis import crds, samples
+from tests.published import (
+    SHARED,
+    WITHOUT_SHARED,
+    Published,
+    document,
+    documented,
+    published,
+    undescribed,
+)
+from tests.unit.openapi import COMPONENTS, schemas
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    provider: Handle
+    consumer: Handle
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pair(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
+    folder = tmp_path_factory.mktemp("synthesized")
+    clusters = await asyncio.gather(
+        *(
+            RealCluster.start(
+                name, binaries=binaries, directory=folder, controllers=False, audit=False
+            )
+            for name in ("provider", "consumer")
+        )
+    )
+    try:
+        handles = [await Handle.open(cluster) for cluster in clusters]
+        yield Pair(*handles)
+        for handle in handles:
+            await handle.close()
+    finally:
+        for cluster in clusters:
+            await cluster.stop()
+
+
+def wanted(api: Published) -> Object:
+    crd = consumer_crd(api.offer(), "provider", None)
+    assert crd is not None
+    return crd
+
+
+async def test_every_built_in_kind_makes_a_crd_that_a_server_accepts(pair: Pair) -> None:
+    """References, recursion, unions and types of Go: what no CRD has is all in here."""
+    apis = await published(pair.provider)
+    assert {"pods.", "deployments.apps", "customresourcedefinitions.apiextensions.k8s.io"} <= set(
+        apis
+    )
+    for name, api in apis.items():
+        group = f"{name.replace('.', '-').strip('-')}.example.org"
+        crd = wanted(api.under(group))
+        await pair.consumer.client.create(CRDS, encode(crd), query={"dryRun": "All"})
+    assert len(apis) > 50
+
+
+async def test_a_protected_group_is_accepted_as_unapproved(pair: Pair) -> None:
+    apis = await published(pair.provider)
+    crd = wanted(apis["leases.coordination.k8s.io"].under("coordination.test.k8s.io"))
+    stored = await pair.consumer.install_crd(crd)
+    assert same(stored["spec"], crd["spec"])
+
+
+async def test_values_that_documents_of_other_servers_allow_are_stored_as_given(
+    pair: Pair,
+) -> None:
+    either = [{"type": "integer"}, {"type": "string"}]
+    node = {"type": "object", "properties": {"child": {"$ref": "#/components/schemas/Node"}}}
+    fields = {
+        "marked": {"x-kubernetes-int-or-string": True},
+        "formatted": {"type": "string", "format": "int-or-string"},
+        "either": {"oneOf": either, "type": "string"},
+        "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+        "untyped": {"description": "anything"},
+        "map": {"type": "object", "additionalProperties": True},
+        "node": {"allOf": [{"$ref": "#/components/schemas/Node"}], "default": {}},
+    }
+    kind = {"group": "others.example.org", "version": "v1", "kind": "Other"}
+    other = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": fields}},
+        "x-kubernetes-group-version-kind": [kind],
+    }
+    resource = Resource("others.example.org", "v1", "others", "Other", False)
+    document = {"components": {"schemas": {"Other": other, "Node": node}}}
+    await pair.consumer.install_crd(synthesize([resource], {"v1": document}).crd)
+
+    deep = {"child": {"child": {"child": {"child": {"beyond": {"the": "cut"}}}}}}
+    for name, value in (("number", 5), ("text", "5%")):
+        spec = dict.fromkeys(("marked", "formatted", "either", "quantity", "untyped"), value)
+        given = spec | {"map": {"a": {"b": [value]}}, "node": deep}
+        made = await pair.consumer.create(new("others.example.org/v1", "Other", name, spec=given))
+        assert same(made["spec"], given)
+    spare = new("others.example.org/v1", "Other", "spare", spec={"quantity": 0.5})
+    made = await pair.consumer.create(spare)
+    assert same(made["spec"], {"quantity": 0.5, "node": {}})
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(fields=st.lists(schemas, min_size=30, max_size=60))
+async def test_schemas_of_any_shape_make_a_crd_that_a_server_accepts(
+    pair: Pair, fields: list[Object]
+) -> None:
+    resource = Resource("example.org", "v1", "things", "Thing", True, status=True)
+    kind = {"group": "example.org", "version": "v1", "kind": "Thing"}
+    thing = {
+        "type": "object",
+        "properties": {f"field{number}": field for number, field in enumerate(fields)},
+        "x-kubernetes-group-version-kind": [kind],
+    }
+    document = {"components": {"schemas": COMPONENTS | {"Thing": thing}}}
+    offer = synthesize([resource], {"v1": document})
+    await pair.consumer.client.create(CRDS, encode(offer.crd), query={"dryRun": "All"})
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=WITHOUT_SHARED)
+async def test_objects_are_stored_alike_under_original_and_synthesized_crds(pair: Pair) -> None:
+    originals = crds()
+    for crd in originals:
+        await pair.provider.install_crd(crd)
+    await documented(pair.provider, originals)
+    apis = await published(pair.provider)
+    storage = {}
+    for original in originals:
+        name, spec = original["metadata"]["name"], original["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["storage"])
+        storage[spec["group"], spec["names"]["kind"]] = version
+        api = apis[name].stored_as(version)
+        assert_published_as_told(original, api)
+        assert "permissive" not in api.offer().note
+        crd = wanted(api)
+        stored = await pair.consumer.install_crd(crd)
+        # Else the konnector would write it again and again.
+        assert same(stored["spec"], crd["spec"]), name
+        problems = {c["type"]: c["status"] for c in stored["status"]["conditions"]}
+        assert problems.get("NonStructuralSchema", "False") == "False"
+
+    compared = 0
+    for sample in samples():
+        group = sample["apiVersion"].partition("/")[0]
+        sample["apiVersion"] = f"{group}/{storage[group, sample['kind']]}"
+        if (await pair.provider.api(sample)).namespaced:
+            sample["metadata"]["namespace"] = "default"
+        one, other = [await each.create(sample) for each in (pair.provider, pair.consumer)]
+        one.pop("metadata")
+        other.pop("metadata")
+        assert same(one, other), sample["kind"]
+        compared += 1
+    assert compared >= 8
+
+
+def assert_published_as_told(crd: Object, api: Published) -> None:
+    """What other tests take for published is what this server publishes."""
+    for version, real in api.documents.items():
+        (name, told), *_ = document(crd, version)["components"]["schemas"].items()
+        assert same(undescribed(real["components"]["schemas"][name]), told), name
