@@ -3,7 +3,7 @@
 from kbind.facts import Definition
 from kbind.hooks.loading import Sources, load
 from kbind.hooks.specs import ProviderReader, SchemaSource, SourceFactory, hookimpl
-from kbind.schema import ExportedApi, Exports, Offer, exported, revision
+from kbind.schema import ExportedApi, Exports, Offer, exported, revision, version_order
 
 __all__ = [
     "Definition",
@@ -18,4 +18,5 @@ __all__ = [
     "hookimpl",
     "load",
     "revision",
+    "version_order",
 ]
