@@ -31,7 +31,7 @@ from kbind_sources.discovery import Resource, discover
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-MALFORMED = (KeyError, TypeError, AttributeError)  # what reading of no CRD may end in
+_MALFORMED = (KeyError, TypeError, AttributeError)  # what reading of no CRD may end in
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class CrdSource:
                     continue
                 known.pop(name, None)
                 try:
-                    if (crd := await self._read(name)) is not None:
-                        known[name] = _Known(exported(crd), settled=True)
-                except Unauthorized:
+                    whole = await self._whole(name)
+                except Unauthorized:  # true of all of them
                     raise
-                except ClusterError as error:
+                except (ClusterError, SchemaSourceError) as error:
                     unread[name] = str(error)
-                except MALFORMED as error:
-                    unread[name] = f"the CRD is malformed: {type(error).__name__}: {error}"
+                else:
+                    if whole is not None:
+                        known[name] = _Known(whole, settled=True)
         self._known = known
         return Exports(tuple(known[name].api for name in sorted(known)), unread)
 
@@ -90,17 +90,25 @@ class CrdSource:
         query = {"labelSelector": f"{words.EXPORTED}={words.TRUE}"}
         revisions: dict[str, str] = {}
         async for item in self._provider.items(CRDS, query=query, accept=METADATA_ONLY):
-            name = None
+            metadata = item.get("metadata")
+            if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+                raise SchemaSourceError("a CRD in the provider's list has no name")
+            if metadata.get("deletionTimestamp"):
+                continue
+            name = metadata["name"]
             try:
-                metadata = item["metadata"]
-                name = metadata["name"]
-                if not metadata.get("deletionTimestamp"):
-                    revisions[name] = revision(metadata)
-            except MALFORMED as error:
-                if not isinstance(name, str):
-                    raise SchemaSourceError("a CRD in the provider's list has no name") from error
-                unread[name] = f"the CRD's metadata is malformed: {type(error).__name__}: {error}"
+                revisions[name] = revision(metadata)
+            except KeyError as error:
+                unread[name] = f"the CRD's metadata is malformed: {_words(error)}"
         return revisions
+
+    async def _whole(self, name: str) -> ExportedApi | None:
+        """From the CRD itself; None where it is there no longer."""
+        crd = await self._read(name)
+        try:
+            return None if crd is None else exported(crd)
+        except _MALFORMED as error:
+            raise SchemaSourceError(f"the CRD is malformed: {_words(error)}") from error
 
     async def _read(self, name: str) -> dict[str, Any] | None:
         try:
@@ -119,6 +127,10 @@ def _as_discovered(name: str, versions: tuple[Resource, ...], at: str) -> Export
         tuple(sorted((it.version for it in versions), key=version_order)),
         at,
     )
+
+
+def _words(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def _group(name: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 import pytest_asyncio
 from kbind_sources.builtin import BUILTIN
-from kbind_sources.discovery import Discovered, Resource, discover
+from kbind_sources.discovery import APIS, Discovered, Resource, discover
 
+from kbind import words
 from kbind.konnector.reader import Reader
 from kbind.testing.handles import Object, new
 from tests.clusters.scenes import eventually
@@ -18,6 +19,16 @@ from tests.clusters.world import World
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DEAD = "dead.example.com"
+
+# Without flags that ask for them, without the servers of metrics, and served no longer.
+NOT_HERE = {
+    "custom.metrics.k8s.io",
+    "extensions",
+    "external.metrics.k8s.io",
+    "internal.apiserver.k8s.io",
+    "lifecycle.k8s.io",
+    "metrics.k8s.io",
+}
 
 
 class Plain(Reader):
@@ -36,12 +47,15 @@ def reader(request: pytest.FixtureRequest, world: World) -> Reader:
 
 
 async def test_a_server_brings_builtin_groups_alone(world: World) -> None:
-    """kbind's own are on the consumer."""
-    found = await discover(Reader(world.provider.client), lambda group: True)
-    assert found.apis
-    assert {versions[0].group for versions in found.apis.values()} <= BUILTIN
+    listed = {}
     for handle in (world.provider, world.consumer):
+        answer = await handle.client.read(APIS)
+        listed[handle.cluster.name] = {group["name"] for group in answer["groups"]}
         assert await discover(Reader(handle.client), foreign) == Discovered({}, {})
+    assert listed["provider"] <= BUILTIN
+    assert listed["consumer"] - listed["provider"] == {words.GROUP}
+    if world.kind == "real":
+        assert BUILTIN - listed["consumer"] == NOT_HERE
 
 
 async def test_a_crd_is_told_the_same_in_both_forms(world: World, reader: Reader) -> None:

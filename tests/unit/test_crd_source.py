@@ -266,11 +266,18 @@ async def test_a_credential_that_is_refused_half_way_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [{}, {"spec": None}, {"spec": {"group": "example.org"}}, {"spec": {"versions": "all"}}],
-    ids=repr,
+    ("broken", "said"),
+    [
+        ({}, "'spec' is missing"),
+        ({"metadata": {}, "spec": {}}, "'name' is missing"),
+        ({"metadata": "none", "spec": None}, ""),
+        (crd() | {"spec": {"group": "example.org"}}, "'names' is missing"),
+        (crd() | {"spec": crd()["spec"] | {"versions": "all"}}, ""),
+    ],
 )
-async def test_a_crd_that_is_malformed_is_unread_and_others_go_on(broken: Object) -> None:
+async def test_a_crd_that_is_malformed_is_unread_and_others_go_on(
+    broken: Object, said: str
+) -> None:
     provider = Provider(crd("widgets"), crd("gadgets"))
     provider.unserved.add("widgets.example.org")
     provider.discover()
@@ -278,16 +285,22 @@ async def test_a_crd_that_is_malformed_is_unread_and_others_go_on(broken: Object
     exports = await CrdSource(provider).exports()
     assert [api.resource for api in exports.apis] == ["gadgets"]
     assert list(exports.unread) == ["widgets.example.org"]
-    assert "malformed" in exports.unread["widgets.example.org"]
+    assert exports.unread["widgets.example.org"].startswith(f"the CRD is malformed: {said}")
 
 
-async def test_metadata_that_is_malformed_is_unread_or_no_answer() -> None:
+async def test_a_crd_without_a_revision_is_unread_and_others_go_on() -> None:
     provider = Provider(crd("widgets"), crd("gadgets"))
     del provider.crds["widgets.example.org"]["metadata"]["uid"]
     exports = await CrdSource(provider).exports()
     assert [api.resource for api in exports.apis] == ["gadgets"]
-    assert list(exports.unread) == ["widgets.example.org"]
-    del provider.crds["widgets.example.org"]["metadata"]["name"]
+    said = "the CRD's metadata is malformed: 'uid' is missing"
+    assert exports.unread == {"widgets.example.org": said}
+
+
+@pytest.mark.parametrize("metadata", [None, "widgets", {}, {"name": None}, {"name": 7}])
+async def test_a_list_with_a_crd_without_a_name_is_no_answer(metadata: Any) -> None:
+    provider = Provider(crd("gadgets"))
+    provider.crds["widgets.example.org"] = {"metadata": metadata}
     with pytest.raises(SchemaSourceError, match="has no name"):
         await CrdSource(provider).exports()
 
