@@ -23,8 +23,9 @@ _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 class ExportedApi:
     """One API that a provider offers.
 
-    scope: Namespaced or Cluster. versions: the served ones. revision: any text that changes
-    whenever the definition does, so that nothing unchanged is read again.
+    scope: Namespaced or Cluster. versions: the served ones, a preferred one first or in the order
+    of ``version_order``. revision: any text that changes whenever the definition does, so that
+    nothing unchanged is read again.
     """
 
     name: str
@@ -75,7 +76,7 @@ def exported(crd: Mapping[str, Any]) -> ExportedApi:
         spec["group"],
         spec["names"]["plural"],
         spec["scope"],
-        tuple(v["name"] for v in spec["versions"] if v.get("served")),
+        tuple(sorted((v["name"] for v in spec["versions"] if v.get("served")), key=version_order)),
         revision(metadata),
     )
 

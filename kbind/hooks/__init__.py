@@ -3,7 +3,7 @@
 from kbind.facts import Definition
 from kbind.hooks.loading import Installed, Sources, installed, load
 from kbind.hooks.specs import ProviderReader, SchemaSource, SourceFactory, hookimpl
-from kbind.schema import ExportedApi, Exports, Offer, exported, revision
+from kbind.schema import ExportedApi, Exports, Offer, exported, revision, version_order
 
 __all__ = [
     "Definition",
@@ -20,4 +20,5 @@ __all__ = [
     "installed",
     "load",
     "revision",
+    "version_order",
 ]

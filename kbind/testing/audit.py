@@ -10,7 +10,7 @@ class Entry:
     """One request, as an audit log tells of it.
 
     verb: get, list, watch, create, update, patch, delete, deletecollection; "" outside of
-    resources. resource: the plural; status: the HTTP status.
+    resources. path: with its query; resource: the plural; status: the HTTP status.
     """
 
     verb: str

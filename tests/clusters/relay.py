@@ -56,6 +56,8 @@ class Relay:
         line = asyncio.create_task(self._pass_on(reader, writer))
         self._lines.add(line)
         line.add_done_callback(self._lines.discard)
+        # Here, as a line may be cut before it has begun.
+        line.add_done_callback(lambda _: writer.transport.abort())
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         place = urlsplit(self._cluster.kubeconfig()["clusters"][0]["cluster"]["server"])
@@ -69,8 +71,7 @@ class Relay:
         finally:
             for way in ways:
                 way.cancel()
-            for end in (writer, far_writer):
-                end.transport.abort()
+            far_writer.transport.abort()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import orjson
 
@@ -109,12 +109,13 @@ class ApiServer:
     def record(self, request: Request, user: str, status: int) -> None:
         """Keep a request in mind, whoever answered it."""
         where = route(request.path) or Route("", "", "", "", "", "")
+        query = urlencode(request.query)
         self.requests.append(
             Entry(
                 verb=_verb(request, where) if where.plural else "",
                 user=user,
                 agent=_header(request, "user-agent"),
-                path=request.path,
+                path=f"{request.path}?{query}" if query else request.path,
                 group=where.group,
                 resource=where.plural,
                 namespace=where.namespace,

@@ -35,6 +35,8 @@ class Upkeep:
         self._reader = reader
         # What each CRD asked for when it was last looked at.
         self._specs: dict[str, Json] = {}
+        # The resourceVersions of the CRDs of each group when they were last judged.
+        self._judged: dict[str, list[str]] = {}
 
     def after(self, resource: str) -> None:
         """Call after each write to *resource*."""
@@ -44,27 +46,35 @@ class Upkeep:
         self._end_namespaces()
 
     def _judge_crds(self) -> None:
-        """Accept names and serve what is established, until nothing moves."""
+        """Accept names and serve what is established, until nothing moves. Names are those of a
+        group, so a group of which nothing has changed is left alone."""
         moved = True
         while moved:
             moved = False
+            groups: dict[str, list[Json]] = {}
             for crd in self._store.objects(CRDS):
-                key = Key("", crd["metadata"]["name"])
-                others = [
-                    other
-                    for other in self._store.objects(CRDS)
-                    if other is not crd and other["spec"]["group"] == crd["spec"]["group"]
-                ]
-                judged = crds.judged(crd, others, self._writer.timestamp())
-                if not same(judged, crd):
-                    crd = self._writer.control(CRD_RESOURCE, key, judged)
+                groups.setdefault(crd["spec"]["group"], []).append(crd)
+            for group, members in groups.items():
+                versions = [crd["metadata"]["resourceVersion"] for crd in members]
+                if self._judged.get(group) != versions:
+                    self._judged[group] = versions
+                    self._judge(members)
                     moved = True
-                self._serve(key.name, crd)
         present = {key.name for key in self._store.keys(CRDS)}
         for name in set(self._specs) - present:
             del self._specs[name]
             self._catalog.drop(name)
             self._reader.end_watches(name)
+
+    def _judge(self, members: list[Json]) -> None:
+        """members: the CRDs of one group; each is replaced by what becomes of it."""
+        for at, crd in enumerate(members):
+            key = Key("", crd["metadata"]["name"])
+            others = [other for other in members if other is not crd]
+            judged = crds.judged(crd, others, self._writer.timestamp())
+            if not same(judged, crd):
+                members[at] = self._writer.control(CRD_RESOURCE, key, judged)
+            self._serve(key.name, members[at])
 
     def _serve(self, name: str, crd: Json) -> None:
         established = crds.is_true(crd, "Established")

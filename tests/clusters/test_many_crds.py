@@ -1,0 +1,136 @@
+"""A provider with very many CRDs, of which few are offered and one is bound: what discovery costs
+there, counted where the requests arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import pytest_asyncio
+from kbind_sources.crd import CRDS
+from kbind_sources.discovery import discover
+
+from kbind.konnector.reader import PAGE, Reader
+from kbind.testing.audit import Entry
+from kbind.testing.handles import Cluster, Handle, Object
+from kbind.testing.memory import MemoryCluster
+from kbind.testing.real import RealCluster
+from kbind.testing.running import USER, RunningKonnector, add_connection, binding, connection
+from tests.clusters.scenes import eventually, synced
+from tests.clusters.widgets import crd
+from tests.clusters.world import World
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
+
+# A real server takes a minute for a thousand of them.
+MANY = {"memory": 1000, "real": 300}
+GROUPS = 100
+OFFERED = 20
+
+SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+IDENTITY = ["/apis", "/api/v1/namespaces/kube-system"]
+
+
+def labelled(number: int) -> bool:
+    return number < OFFERED
+
+
+def tiny(number: int) -> Object:
+    kind = f"Kind{number}"
+    api = crd(f"kind{number}s", kind, status=False, exported=labelled(number), schema=SCHEMA)
+    api["spec"]["group"] = f"group{number % GROUPS}.example.org"
+    api["metadata"]["name"] = name(number)
+    return api
+
+
+def name(number: int) -> str:
+    return f"kind{number}s.group{number % GROUPS}.example.org"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def crowded(
+    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Handle]:
+    """A provider of its own: to clean another one up would take as long as to fill it."""
+    async with AsyncExitStack() as stack:
+        cluster: Cluster
+        if kind == "memory":
+            cluster = await stack.enter_async_context(MemoryCluster("crowded").serve())
+        else:
+            binaries: Path = request.getfixturevalue("binaries")
+            folder = tmp_path_factory.mktemp("crowded")
+            cluster = real = await RealCluster.start(
+                "crowded", binaries=binaries, directory=folder, controllers=False
+            )
+            stack.push_async_callback(real.stop)
+        provider = await Handle.open(cluster)
+        stack.push_async_callback(provider.close)
+        await fill(provider, MANY[kind])
+        yield provider
+
+
+async def fill(provider: Handle, many: int) -> None:
+    gate = asyncio.Semaphore(16)
+
+    async def create(number: int) -> None:
+        async with gate:
+            await provider.create(tiny(number))
+
+    async def served() -> bool:
+        found = await discover(Reader(provider.client), lambda group: group.startswith("group"))
+        return len(found.apis) == many and not found.unread
+
+    await asyncio.gather(*(create(number) for number in range(many)))
+    await eventually(served, "all are in discovery", deadline=120)
+
+
+# offered: by number; at_rest: what a pass reads besides the identity; whole: CRDs that were.
+@pytest.mark.parametrize(
+    ("source", "offered", "at_rest", "whole"), [("CRD", labelled, [CRDS], {name(0)})], ids=["CRD"]
+)
+async def test_discovery_reads_no_more_than_it_needs(
+    world: World,
+    konnector: RunningKonnector,
+    crowded: Handle,
+    source: str,
+    offered: Callable[[int], bool],
+    at_rest: list[str],
+    whole: set[str],
+) -> None:
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, crowded.cluster, schema={"source": source})
+    bound = await world.consumer.create(binding([name(0)], "team-a"))
+    await synced(world.consumer, bound)
+    seen = await world.consumer.get(connection())
+    exported = {api["name"] for api in seen["status"]["exportedAPIs"]}
+    assert exported == {name(number) for number in range(MANY[world.kind]) if offered(number)}
+
+    passes = await three_more(crowded)
+    assert [[urlsplit(e.path).path for e in each] for each in passes] == [
+        [IDENTITY[1], *at_rest, IDENTITY[0]]
+    ] * 3
+    assert len(at_rest) <= 3
+
+    crds = [e for e in crowded.cluster.audit(USER) if e.resource == "customresourcedefinitions"]
+    assert {e.name for e in crds if e.verb == "get"} == whole
+    lists = [parse_qs(urlsplit(e.path).query) for e in crds if e.verb == "list"]
+    assert all(query["limit"] == [str(PAGE)] for query in lists)
+
+
+async def three_more(provider: Handle) -> list[list[Entry]]:
+    """The requests of three passes of the Connection to come, each from when the provider was
+    identified; what goes to the bound API is left out."""
+    before = len(provider.cluster.audit(USER))
+
+    async def passed() -> list[list[Entry]]:
+        since = [e for e in provider.cluster.audit(USER)[before:] if "kind0s" not in e.path]
+        starts = [at for at, entry in enumerate(since) if entry.path == IDENTITY[1]]
+        return [since[one:other] for one, other in pairwise(starts)][-3:] if len(starts) > 4 else []
+
+    passes: list[list[Entry]] = await eventually(passed, "three passes")
+    return passes
