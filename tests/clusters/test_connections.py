@@ -78,6 +78,7 @@ async def test_a_connection_waits_for_its_secret(world: World, konnector: Runnin
 
 
 async def test_a_connection_pins_both_clusters(world: World, konnector: RunningKonnector) -> None:
+    await world.provider.install_crd(crd())
     await add_connection(world.consumer, world.provider.cluster)
     seen = await ready(world.consumer, PROVIDER)
     assert seen["status"]["remoteClusterUID"] == await uid_of(world.provider)

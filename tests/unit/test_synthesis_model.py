@@ -15,8 +15,9 @@ from kbind_sources.structural import structural
 from kbind_sources.synthesis import synthesize
 
 from kbind.copying import same
-from kbind.testing.memory import crdchecks, crds
+from kbind.testing.memory import crdchecks
 from kbind.testing.memory import schema as storing
+from kbind.testing.memory.crds import decode, prepare
 from kbind.testing.memory.validation import schemas_with_lists, validate, validate_lists
 from tests.clusters.test_public_apis import crds
 from tests.published import SHARED, WITHOUT_SHARED, document
@@ -110,7 +111,7 @@ def test_no_document_breaks_it(spec: Any) -> None:
 
 
 def validate_crd(crd: Any) -> list[Any]:
-    return crdchecks.check(crds.prepare(crds.decode(crd), None), None)
+    return crdchecks.check(prepare(decode(crd), None), None)
 
 
 def thing(spec: Object) -> Object:
