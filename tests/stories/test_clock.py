@@ -79,3 +79,17 @@ def test_errors_come_through() -> None:
 
     with pytest.raises(LookupError, match="gone"):
         run(main)
+
+
+def test_what_goes_to_a_thread_takes_no_time() -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    async def main(clock: Clock) -> float:
+        async with asyncio.timeout(1):
+            assert await asyncio.to_thread(sum, [1, 2]) == 3
+            with pytest.raises(ValueError, match="no"):
+                await asyncio.to_thread(fail)
+        return clock.seconds
+
+    assert run(main) == 0.0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from kbind import words
 from kbind.testing.handles import condition, find_condition
-from kbind.testing.running import add_connection, binding
+from kbind.testing.memory import failure
+from kbind.testing.running import add_connection, binding, connection
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.golden import GoldenFile, files
 from tests.stories.telling import Story, Tales, written
@@ -51,6 +55,59 @@ async def bind_and_first_sync(story: Story) -> None:
     assert (await story.consumer.get(one))["metadata"]["finalizers"] == [words.SYNCER]
     assert condition(await story.consumer.get(bound), "Ready")
     await story.end(one, bound)
+
+
+@TALES.story("Auto falls through to OpenAPI, and comes back to labelled CRDs")
+async def auto_and_back(story: Story) -> None:
+    await story.provider.install_crd(crd(exported=False))
+    await story.provider.namespace("team-a")
+    connected = connection()
+
+    def uses(source: str) -> Callable[[Any], bool]:
+        return lambda seen: seen["status"]["activeSchemaSource"] == source
+
+    with story.chapter(
+        "No CRD of the provider is labelled. A Connection leaves the source at Auto, and team-a "
+        "binds widgets: what is discovered is offered, and a CRD is put together."
+    ):
+        await story.consumer.namespace("team-a")
+        await add_connection(story.consumer, story.clusters[1])
+        bound = await story.consumer.create(binding([WIDGETS], "team-a"))
+        await story.consumer.until(bound, lambda seen: condition(seen, "Synced"))
+        await story.consumer.until(connected, uses("OpenAPI"))
+        one = await story.consumer.create(widget("one", size=1))
+        await story.wait(60)
+    with story.chapter(
+        "The provider labels its CRD for export. It is the source from now on, and its own "
+        "definition takes the place of the other."
+    ):
+        await story.provider.merge(crd(), {"metadata": {"labels": {words.EXPORTED: "true"}}})
+        await story.consumer.until(connected, uses("CRD"), 60)
+        await story.wait(60)
+    with story.chapter("The list of CRDs fails for a while, which is no empty list."):
+        failing = story.clusters[1].faults.add(
+            lambda request: request.path.endswith("/customresourcedefinitions"),
+            failure(503, "ServiceUnavailable", "come back later"),
+        )
+        await story.wait(90)
+        seen = await story.consumer.get(connected)
+        assert uses("CRD")(seen)
+        assert condition(seen, "Ready")
+        assert condition(seen, "SchemaInSync", "Unknown")
+        story.clusters[1].faults.remove(failing)
+        await story.wait(60)
+    with story.chapter(
+        "The provider takes the label away: back to what is discovered. Nothing was deleted."
+    ):
+        await story.provider.merge(crd(), {"metadata": {"labels": {words.EXPORTED: None}}})
+        await story.consumer.until(connected, uses("OpenAPI"), 60)
+        await story.consumer.merge(one, {"spec": {"size": 2}})
+        await story.wait(60)
+
+    assert (await story.provider.get(one))["spec"]["size"] == 2
+    assert condition(await story.consumer.get(bound), "Ready")
+    assert condition(await story.consumer.get(connected), "SchemaInSync")
+    await story.end(one, bound, connected)
 
 
 @TALES.story("The copy's status shows on the instance")
