@@ -36,7 +36,9 @@ class Situation:
 
     copy: None where nothing is there, or where it was not looked at. reason: of the refusal
     that was decided. trouble: what the last pass failed with and nobody was told yet.
-    homeless: the copy's namespace was found missing. now: RFC 3339, for conditions and Events.
+    homeless: the copy's namespace was found missing. outdated: our entry in the copy's
+    managedFields was found to name a version that is gone. now: RFC 3339, for conditions and
+    Events.
     """
 
     scope: Scope
@@ -48,6 +50,7 @@ class Situation:
     reason: str | None = None
     trouble: str | None = None
     homeless: bool = False
+    outdated: bool = False
 
     @property
     def uid(self) -> str:

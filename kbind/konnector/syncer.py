@@ -29,10 +29,10 @@ from kbind.errors import (
     Unreachable,
 )
 from kbind.konnector.lane import Lane
-from kbind.konnector.passes import Memory, Passes, Report, says
+from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
-from kbind.situation import Scope
+from kbind.situation import Scope, Situation
 from kbind.steps import Recheck, Side, Step
 
 log = structlog.get_logger(__name__)
@@ -226,16 +226,20 @@ class Syncer:
                 # The refusal stands: events of the object do not send its spec again.
                 return max(memory.retry_at - asyncio.get_running_loop().time(), 0.0)
             memory.failures = 0
+            memory.outdated = False
             memory.trouble = memory.told = None
             return None
-        again = self._after_failure(*report.batch.failed, memory)
+        again = self._after_failure(*report.batch.failed, report.batch.situation, memory)
         if again is not None and report.batch.calls:
             return min(again, delay(1))  # what was written before the failure: as above
         return again
 
-    def _after_failure(self, step: Step, error: ClusterError, memory: Memory) -> float | None:
+    def _after_failure(
+        self, step: Step, error: ClusterError, situation: Situation, memory: Memory
+    ) -> float | None:
         memory.failures += 1
         first = memory.failures == 1
+        entries = in_the_way(situation, error) if step in SPEC_STEPS else None
         match step, error:
             case (Step.CREATE, NotFound()) if not memory.homeless:
                 memory.homeless = True
@@ -243,11 +247,15 @@ class Syncer:
             case (Step.CREATE | Step.ADOPT | Step.DELIVER | Step.DELETE, Conflict() | NotFound()):
                 memory.doubt = True
                 return 0.0 if first else delay(memory.failures)
+            case (Step.DELIVER, _) if entries and entries.alone and not memory.outdated:
+                memory.outdated = True
+                del memory.settled[step]
+                return 0.0
             case (_, NotFound()):
                 return None  # the instance is gone, the watch will say so
             case (_, Unauthorized() | Unreachable() | NotServed()) if error.side == Side.PROVIDER:
                 self._hooks.on_lost(self.scope.connection)
-        memory.trouble = says(error) or memory.trouble
+        memory.trouble = says(error, entries) or memory.trouble
         log.info(
             "a step failed",
             step=str(step),

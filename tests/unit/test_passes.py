@@ -23,6 +23,7 @@ from kbind.errors import (
 )
 from kbind.facts import ConflictPolicy
 from kbind.konnector.passes import Memory, Passes, Report, says, untold
+from kbind.managed import Outdated
 from kbind.steps import Recheck, Side, Step
 from tests.unit.build import BOOK, NOW, PATH, UID, Object, copy, instance, scope
 from tests.unit.servers import Server, consumer, failed, provider
@@ -194,3 +195,14 @@ def test_trouble_that_nobody_was_told(
 )
 def test_users_hear_of_what_does_not_heal_by_itself(kind: type[ClusterError], heard: bool) -> None:
     assert says(failed(kind)) == ("no" if heard else None)
+
+
+def test_entries_that_an_apply_failed_over_are_told_with_what_to_do() -> None:
+    entries = Outdated("example.org/v1alpha1", ours=True, others=("operator",))
+    text = says(failed(ServerFailed), entries)
+    assert text is not None
+    assert text.startswith("no: managedFields of the copy still name that version")
+    assert "for the manager operator" in text
+    assert "list example.org/v1alpha1 again" in text
+    assert says(failed(ServerFailed), Outdated("example.org/v1alpha1", True, ())) == "no"
+    assert says(failed(Conflict), entries) is None
