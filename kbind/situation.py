@@ -20,6 +20,8 @@ class Scope:
 
     cluster: the consumer cluster's UID. status_subresource: whether the API has one.
     keeps_synced: whether the consumer's schema keeps a condition in status.conditions.
+    fits: whether the provider has it in the same scope, Namespaced or Cluster; where not, no
+    object can stand there under a key of this side.
     """
 
     api: Api
@@ -28,6 +30,7 @@ class Scope:
     copying: Copying
     status_subresource: bool
     keeps_synced: bool
+    fits: bool
 
 
 @dataclass(frozen=True, slots=True)

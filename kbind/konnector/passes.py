@@ -71,8 +71,10 @@ class Passes:
         bound: Bound | None,
         memory: Memory,
         now: str,
+        unserved: ClusterError | None = None,
     ) -> Report:
-        """One pass. copy: as the provider's watch told it; bound: the covering binding."""
+        """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
+        that the provider does not serve the API, so that it need not be asked for a copy."""
         situation = Situation(
             self.scope,
             key,
@@ -87,7 +89,7 @@ class Passes:
         if duty.steps is not None:
             return await self._carry_out((duty,), duty, situation, memory, None)
 
-        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory)
+        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory, unserved)
         if sight.trouble is not None:
             memory.trouble = says(sight.trouble)
         situation = replace(situation, copy=sight.copy, owner=sight.owner)
@@ -106,11 +108,19 @@ class Passes:
         return self.book.decide(table, facts)
 
     async def _look(
-        self, situation: Situation, duty: Duty, raw: bytes | None, memory: Memory
+        self,
+        situation: Situation,
+        duty: Duty,
+        raw: bytes | None,
+        memory: Memory,
+        unserved: ClusterError | None,
     ) -> observe.Sight:
         """The copy from the cache, or from the provider where a decision needs to be sure."""
-        if raw is None and memory.gone:
+        never = duty is Duty.DRAIN and not self.scope.fits
+        if raw is None and (memory.gone or never):
             return observe.Sight(None, Copy.ABSENT)
+        if raw is None and unserved is not None:
+            return observe.Sight(None, Copy.UNREADABLE, trouble=unserved)
         # The watch shows copies with our label only. To one that was held or refused before,
         # or that is to be let go, absence there is no proof.
         unsure = raw is None and (duty is Duty.DRAIN or situation.held or situation.refused)

@@ -88,6 +88,8 @@ class Syncer:
                 on_state=self._state,
             ),
         )
+        self._misfit = None if scope.fits else _misfit(scope)
+        self._gone = False  # the provider does not serve the API
         self._open = False
         self._complete = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,8 +101,15 @@ class Syncer:
 
     @property
     def trouble(self) -> ClusterError | None:
-        """Why one of the sides is not being followed."""
-        return next((r.error for r in self._reflectors if r.error is not None), None)
+        """Why one of the sides is not being followed, or cannot take what the other has."""
+        errors = (self._misfit, *(r.error for r in self._reflectors))
+        return next((error for error in errors if error is not None), None)
+
+    @property
+    def _unserved(self) -> ClusterError | None:
+        """Why there is no use in asking the provider for a copy."""
+        error = self._reflectors[1].error
+        return self._misfit or (error if isinstance(error, NotServed) else None)
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
@@ -129,8 +138,14 @@ class Syncer:
             self.touch()
             if not self.instances:
                 self._swept()
-        if isinstance(self._reflectors[1].error, Unauthorized | Unreachable):
+        error = self._reflectors[1].error
+        if isinstance(error, Unauthorized | Unreachable | NotServed):
             self._hooks.on_lost(self.scope.connection)
+        if isinstance(error, NotServed):
+            self._gone = True
+        elif self._gone and error is None:
+            self._gone = False
+            self.touch()
         self._hooks.on_state(self.scope.api.name)
 
     def _swept(self) -> None:
@@ -161,6 +176,7 @@ class Syncer:
                 self._bound(key),
                 memory,
                 self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+                self._unserved,
             )
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
@@ -286,3 +302,14 @@ def _of_the_server(error: ClusterError) -> bool:
     if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
         return True
     return error.status in (502, 503, 504)
+
+
+def _misfit(scope: Scope) -> ClusterError:
+    here, there = ("Namespaced", "Cluster") if scope.api.namespaced else ("Cluster", "Namespaced")
+    return NotServed(
+        f"the provider has it in scope {there}, the CRD here has scope {here}, and a scope cannot "
+        "be changed; delete the CRD here, with its instances, to have it brought over anew",
+        side=Side.PROVIDER,
+        verb="list",
+        path=scope.api.path(),
+    )

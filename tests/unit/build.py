@@ -26,7 +26,13 @@ SPEC_OWNED: Object = {"f:spec": {"f:size": {}}}
 
 def scope(**fields: Any) -> Scope:
     whole = Scope(
-        WIDGETS, "provider-a", CLUSTER, BOOK.copying, status_subresource=True, keeps_synced=True
+        WIDGETS,
+        "provider-a",
+        CLUSTER,
+        BOOK.copying,
+        status_subresource=True,
+        keeps_synced=True,
+        fits=True,
     )
     return replace(whole, **fields)
 
