@@ -89,7 +89,6 @@ class Syncer:
             ),
         )
         self._misfit = None if scope.fits else _misfit(scope)
-        self._gone = False  # the provider does not serve the API
         self._open = False
         self._complete = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -138,14 +137,8 @@ class Syncer:
             self.touch()
             if not self.instances:
                 self._swept()
-        error = self._reflectors[1].error
-        if isinstance(error, Unauthorized | Unreachable | NotServed):
+        if isinstance(self._reflectors[1].error, Unauthorized | Unreachable | NotServed):
             self._hooks.on_lost(self.scope.connection)
-        if isinstance(error, NotServed):
-            self._gone = True
-        elif self._gone and error is None:
-            self._gone = False
-            self.touch()
         self._hooks.on_state(self.scope.api.name)
 
     def _swept(self) -> None:

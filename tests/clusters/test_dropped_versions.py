@@ -124,9 +124,8 @@ async def test_our_entry_is_renewed_where_its_version_went_meanwhile(
     one, two = await begin(world, "renewed-1", "renewed-2")
     await konnector.stop()
     await move(world.provider, one, two)
+    await world.consumer.merge(at(OLD, one), {"spec": {"size": 2}})
     await konnector.start()
-    await world.consumer.until(one, bool)
-    await world.consumer.merge(one, {"spec": {"size": 2}})
     await world.provider.until(one, lambda seen: seen["spec"]["size"] == 2)
     for each in (one, two):
         copy = await world.provider.until(each, ours_at(NEW))
