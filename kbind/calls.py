@@ -15,8 +15,9 @@ from typing import Any, Final
 from kbind import ownership, words
 from kbind.apis import EVENTS, NAMESPACES
 from kbind.conditions import standing_synced, takes_conditions, with_synced, without_synced
-from kbind.copying import field_differs, owned_fields, same, without_emptied
+from kbind.copying import field_differs, same, without_emptied
 from kbind.jsons import encode
+from kbind.managed import is_at, owned_fields, renewal, versions
 from kbind.rulebook import Flow
 from kbind.situation import Situation
 from kbind.steps import Side, Step
@@ -39,7 +40,7 @@ class Call:
 
     answers_object: whether the answer is the instance or the copy as it stands afterwards.
     standing: for writes that a server may normalise, what stood at their place before.
-    sense: what tells this write from another, where the body holds a time; else None.
+    sense: what tells this write from another, where the body holds a time or version; else None.
     unfinished: whether another apply has to follow that brings the rest.
     """
 
@@ -267,6 +268,23 @@ def _adopt(situation: Situation) -> Call | None:
     return _apply(Step.ADOPT, situation, Side.PROVIDER, flow, metadata, fields)
 
 
+def _renew(situation: Situation) -> Call | None:
+    target, api = situation.copy, situation.scope.api
+    manager = situation.scope.copying.flows["instance-up"].manager
+    if not situation.outdated or target is None or is_at(target, manager, api.api_version):
+        return None
+    return Call(
+        Step.RENEW,
+        Side.PROVIDER,
+        Verb.PATCH,
+        api.path(situation.key),
+        renewal(target, manager, api.api_version),
+        manager,
+        standing=versions(target),
+        sense=f"{target['metadata']['uid']} {api.api_version}",
+    )
+
+
 def _deliver(situation: Situation) -> Call | None:
     return _carry(Step.DELIVER, "instance-up", situation)
 
@@ -288,6 +306,8 @@ def _carry(step: Step, name: str, situation: Situation) -> Call | None:
     if not (
         _fields_differ(flow, fields, target, owned)
         or _metadata_differs(metadata, target["metadata"], owned.get("f:metadata") or {})
+        # An apply takes our entry along to its version, before the old one is dropped.
+        or not is_at(target, flow.manager, situation.scope.api.api_version)
     ):
         return None
     metadata["uid"] = target["metadata"]["uid"]
@@ -382,6 +402,7 @@ _MAKERS: Final[dict[Step, Callable[[Situation], Call | None]]] = {
     Step.NAMESPACE: _namespace,
     Step.CREATE: _create,
     Step.ADOPT: _adopt,
+    Step.RENEW: _renew,
     Step.DELIVER: _deliver,
     Step.MIRROR: _mirror,
     Step.DELETE: _delete,

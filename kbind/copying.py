@@ -27,20 +27,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def owned_fields(target: Mapping[str, Any], manager: str) -> dict[str, Any]:
-    """The fieldsV1 tree that *manager* applied to the main resource of *target*; {} where it
-    never did. Source: metadata.managedFields of server-side apply."""
-    for entry in (target.get("metadata") or {}).get("managedFields") or ():
-        if (
-            entry.get("manager") == manager
-            and entry.get("operation") == "Apply"
-            and not entry.get("subresource")
-        ):
-            fields: dict[str, Any] = entry.get("fieldsV1") or {}
-            return fields
-    return {}
-
-
 def differs(wanted: Any, standing: Any, owned: Mapping[str, Any]) -> bool:
     """Whether applying *wanted* would change *standing*, as far as can be told without asking.
 

@@ -20,6 +20,8 @@ class Scope:
 
     cluster: the consumer cluster's UID. status_subresource: whether the API has one.
     keeps_synced: whether the consumer's schema keeps a condition in status.conditions.
+    fits: whether the provider has it in the same scope, Namespaced or Cluster; where not, no
+    object can stand there under a key of this side.
     """
 
     api: Api
@@ -28,6 +30,7 @@ class Scope:
     copying: Copying
     status_subresource: bool
     keeps_synced: bool
+    fits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,9 @@ class Situation:
 
     copy: None where nothing is there, or where it was not looked at. reason: of the refusal
     that was decided. trouble: what the last pass failed with and nobody was told yet.
-    homeless: the copy's namespace was found missing. now: RFC 3339, for conditions and Events.
+    homeless: the copy's namespace was found missing. outdated: our entry in the copy's
+    managedFields was found to name a version that is gone. now: RFC 3339, for conditions and
+    Events.
     """
 
     scope: Scope
@@ -48,6 +53,7 @@ class Situation:
     reason: str | None = None
     trouble: str | None = None
     homeless: bool = False
+    outdated: bool = False
 
     @property
     def uid(self) -> str:

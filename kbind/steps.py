@@ -27,6 +27,7 @@ class Step(StrEnum):
     NAMESPACE = "namespace"
     CREATE = "create"
     ADOPT = "adopt"
+    RENEW = "renew"
     DELIVER = "deliver"
     MIRROR = "mirror"
     DELETE = "delete"
@@ -53,6 +54,7 @@ MEANING: Final[dict[Step, str]] = {
     Step.NAMESPACE: "create the copy's namespace on the provider, where it was found missing",
     Step.CREATE: "apply on the provider, on the condition that nothing is there",
     Step.ADOPT: "apply on the provider, on the object that is taken over (uid and version)",
+    Step.RENEW: "patch of our entry in the copy's managedFields, where its version is gone",
     Step.DELIVER: "apply on the provider, on the copy that was read (uid)",
     Step.MIRROR: "patch of the instance's status",
     Step.DELETE: "delete of the copy that was read (uid)",
@@ -70,8 +72,11 @@ MEANING: Final[dict[Step, str]] = {
     Step.UNBIND: "delete of that ClusterBinding (uid)",
 }
 
-BEST_EFFORT: Final = frozenset({Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD})
-"""Steps whose failure is logged and never stops the steps after them: traces, not effects."""
+BEST_EFFORT: Final = frozenset(
+    {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.RENEW}
+)
+"""Steps whose failure never stops the steps after them: traces, which are not effects; and renew,
+without which deliver fails as it did before."""
 
 
 class Recheck(StrEnum):

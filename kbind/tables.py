@@ -67,6 +67,7 @@ INSTANCE: Final = TableSpec(
             Step.NAMESPACE,
             Step.CREATE,
             Step.ADOPT,
+            Step.RENEW,
             Step.DELIVER,
             Step.MIRROR,
             Step.DELETE,

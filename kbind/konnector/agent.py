@@ -31,7 +31,7 @@ from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, Shared, utc_now
 from kbind.konnector.syncer import Hooks, Syncer
 from kbind.rulebook import Rulebook
-from kbind.schema import Served, connection_of, is_established, is_managed, served
+from kbind.schema import ExportedApi, Served, connection_of, is_established, is_managed, served
 from kbind.situation import Scope
 
 log = structlog.get_logger(__name__)
@@ -46,11 +46,13 @@ SHUTDOWN = 5.0
 class Wish:
     """A syncer that should run: another wish under the same name means another syncer.
 
+    fits: whether the provider has it in the same scope, as far as is known.
     generation: of the CRD. While a schema changes, a watch may go on for a moment that still
     leaves out what the old schema did not have, so everything is listed anew.
     """
 
     served: Served
+    fits: bool
     generation: int
     connection: str
     provider: Client
@@ -293,7 +295,8 @@ class Konnector:
             # A CRD that is going still has instances to drain.
             if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
                 generation = crd["metadata"].get("generation", 1)
-                wishes[key.name] = Wish(how, generation, link.connection, link.client)
+                fits = _fits(how, (link.exports or {}).get(key.name))
+                wishes[key.name] = Wish(how, fits, generation, link.connection, link.client)
         return wishes
 
     def _syncer(self, wish: Wish) -> Syncer:
@@ -305,6 +308,7 @@ class Konnector:
             shared.book.copying,
             wish.served.status_subresource,
             wish.served.keeps_synced,
+            wish.fits,
         )
         return Syncer(
             scope,
@@ -334,3 +338,9 @@ class Konnector:
                 await asyncio.sleep(words.BACKSTOP)
                 for syncer in self.syncers.values():
                     syncer.touch()
+
+
+def _fits(how: Served, export: ExportedApi | None) -> bool:
+    """Whether an API has the same scope on both sides; a scope cannot be changed in place, so
+    that the CRD here stays as it is where the provider's was made anew in another."""
+    return export is None or (export.scope == "Namespaced") == how.api.namespaced

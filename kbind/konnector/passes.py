@@ -11,6 +11,7 @@ from kbind.cluster.client import Client
 from kbind.cover import Bound
 from kbind.errors import ClusterError, Forbidden, Invalid, ServerFailed
 from kbind.facts import Copy, Duty
+from kbind.managed import Outdated, outdated
 from kbind.observe import instance as observe
 from kbind.perform import Batch, perform
 from kbind.plan import Decision, Plan
@@ -25,8 +26,9 @@ class Memory:
 
     failures: passes that failed in a row. doubt: the provider's watch may not tell the truth
     about the copy. gone: a deletion was answered with the proof that the copy is no more.
-    homeless: its namespace was found missing. trouble: what failed last, told: what was said
-    of it. settled: see ``kbind.perform``. retry_at: loop time at which a refused spec is sent
+    homeless: its namespace was found missing. outdated: our entry in its managedFields was found
+    to name a version that is gone. trouble: what failed last, told: what was said of it.
+    settled: see ``kbind.perform``. retry_at: loop time at which a refused spec is sent
     again though nothing changed, 0 for none.
     """
 
@@ -35,6 +37,7 @@ class Memory:
     doubt: bool = False
     gone: bool = False
     homeless: bool = False
+    outdated: bool = False
     trouble: str | None = None
     told: str | None = None
     settled: dict[Step, bytes] = field(default_factory=dict)
@@ -68,16 +71,25 @@ class Passes:
         bound: Bound | None,
         memory: Memory,
         now: str,
+        unserved: ClusterError | None = None,
     ) -> Report:
-        """One pass. copy: as the provider's watch told it; bound: the covering binding."""
-        situation = Situation(self.scope, key, instance, now, homeless=memory.homeless)
+        """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
+        that the provider does not serve the API, so that it need not be asked for a copy."""
+        situation = Situation(
+            self.scope,
+            key,
+            instance,
+            now,
+            homeless=memory.homeless,
+            outdated=memory.outdated,
+        )
         duty = self._decide(
             "duty", observe.duty_facts(instance, bound, self.scope.connection), situation
         )
         if duty.steps is not None:
             return await self._carry_out((duty,), duty, situation, memory, None)
 
-        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory)
+        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory, unserved)
         if sight.trouble is not None:
             memory.trouble = says(sight.trouble)
         situation = replace(situation, copy=sight.copy, owner=sight.owner)
@@ -96,11 +108,19 @@ class Passes:
         return self.book.decide(table, facts)
 
     async def _look(
-        self, situation: Situation, duty: Duty, raw: bytes | None, memory: Memory
+        self,
+        situation: Situation,
+        duty: Duty,
+        raw: bytes | None,
+        memory: Memory,
+        unserved: ClusterError | None,
     ) -> observe.Sight:
         """The copy from the cache, or from the provider where a decision needs to be sure."""
-        if raw is None and memory.gone:
+        never = duty is Duty.DRAIN and not self.scope.fits
+        if raw is None and (memory.gone or never):
             return observe.Sight(None, Copy.ABSENT)
+        if raw is None and unserved is not None:
+            return observe.Sight(None, Copy.UNREADABLE, trouble=unserved)
         # The watch shows copies with our label only. To one that was held or refused before,
         # or that is to be let go, absence there is no proof.
         unsure = raw is None and (duty is Duty.DRAIN or situation.held or situation.refused)
@@ -128,9 +148,26 @@ def untold(memory: Memory) -> str | None:
     return None if memory.trouble == memory.told else memory.trouble
 
 
-def says(error: ClusterError) -> str | None:
+def in_the_way(situation: Situation, error: ClusterError) -> Outdated | None:
+    """The entries in the copy's managedFields that an apply failed over."""
+    if situation.copy is None or not isinstance(error, ServerFailed):
+        return None
+    manager = situation.scope.copying.flows["instance-up"].manager
+    message = str(error.body.get("message", ""))
+    return outdated(situation.copy, manager, situation.scope.api.api_version, message)
+
+
+def says(error: ClusterError, entries: Outdated | None = None) -> str | None:
     """What a user is told about a failed call; None for what the Connection reports instead
-    (no answer, credentials) or what heals by itself (conflicts, throttling)."""
-    if isinstance(error, Forbidden | Invalid | ServerFailed):
+    (no answer, credentials) or what heals by itself (conflicts, throttling). entries: what an
+    apply failed over."""
+    if not isinstance(error, Forbidden | Invalid | ServerFailed):
+        return None
+    if entries is None or not entries.others:
         return str(error)
-    return None
+    return (
+        f"{error}: managedFields of the copy still name that version, for the manager "
+        f"{', '.join(entries.others)}. The provider's CRD has to list {entries.version} again "
+        "(unserved will do), or somebody there has to have all entries that name it name a "
+        "version that is served, in one write"
+    )

@@ -29,10 +29,10 @@ from kbind.errors import (
     Unreachable,
 )
 from kbind.konnector.lane import Lane
-from kbind.konnector.passes import Memory, Passes, Report, says
+from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
-from kbind.situation import Scope
+from kbind.situation import Scope, Situation
 from kbind.steps import Recheck, Side, Step
 
 log = structlog.get_logger(__name__)
@@ -88,6 +88,7 @@ class Syncer:
                 on_state=self._state,
             ),
         )
+        self._misfit = None if scope.fits else _misfit(scope)
         self._open = False
         self._complete = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -99,8 +100,15 @@ class Syncer:
 
     @property
     def trouble(self) -> ClusterError | None:
-        """Why one of the sides is not being followed."""
-        return next((r.error for r in self._reflectors if r.error is not None), None)
+        """Why one of the sides is not being followed, or cannot take what the other has."""
+        errors = (self._misfit, *(r.error for r in self._reflectors))
+        return next((error for error in errors if error is not None), None)
+
+    @property
+    def _unserved(self) -> ClusterError | None:
+        """Why there is no use in asking the provider for a copy."""
+        error = self._reflectors[1].error
+        return self._misfit or (error if isinstance(error, NotServed) else None)
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
@@ -129,7 +137,7 @@ class Syncer:
             self.touch()
             if not self.instances:
                 self._swept()
-        if isinstance(self._reflectors[1].error, Unauthorized | Unreachable):
+        if isinstance(self._reflectors[1].error, Unauthorized | Unreachable | NotServed):
             self._hooks.on_lost(self.scope.connection)
         self._hooks.on_state(self.scope.api.name)
 
@@ -161,6 +169,7 @@ class Syncer:
                 self._bound(key),
                 memory,
                 self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+                self._unserved,
             )
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
@@ -226,16 +235,20 @@ class Syncer:
                 # The refusal stands: events of the object do not send its spec again.
                 return max(memory.retry_at - asyncio.get_running_loop().time(), 0.0)
             memory.failures = 0
+            memory.outdated = False
             memory.trouble = memory.told = None
             return None
-        again = self._after_failure(*report.batch.failed, memory)
+        again = self._after_failure(*report.batch.failed, report.batch.situation, memory)
         if again is not None and report.batch.calls:
             return min(again, delay(1))  # what was written before the failure: as above
         return again
 
-    def _after_failure(self, step: Step, error: ClusterError, memory: Memory) -> float | None:
+    def _after_failure(
+        self, step: Step, error: ClusterError, situation: Situation, memory: Memory
+    ) -> float | None:
         memory.failures += 1
         first = memory.failures == 1
+        entries = in_the_way(situation, error) if step in SPEC_STEPS else None
         match step, error:
             case (Step.CREATE, NotFound()) if not memory.homeless:
                 memory.homeless = True
@@ -243,11 +256,15 @@ class Syncer:
             case (Step.CREATE | Step.ADOPT | Step.DELIVER | Step.DELETE, Conflict() | NotFound()):
                 memory.doubt = True
                 return 0.0 if first else delay(memory.failures)
+            case (Step.DELIVER, _) if entries and entries.alone and not memory.outdated:
+                memory.outdated = True
+                del memory.settled[step]
+                return 0.0
             case (_, NotFound()):
                 return None  # the instance is gone, the watch will say so
             case (_, Unauthorized() | Unreachable() | NotServed()) if error.side == Side.PROVIDER:
                 self._hooks.on_lost(self.scope.connection)
-        memory.trouble = says(error) or memory.trouble
+        memory.trouble = says(error, entries) or memory.trouble
         log.info(
             "a step failed",
             step=str(step),
@@ -278,3 +295,14 @@ def _of_the_server(error: ClusterError) -> bool:
     if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
         return True
     return error.status in (502, 503, 504)
+
+
+def _misfit(scope: Scope) -> ClusterError:
+    here, there = ("Namespaced", "Cluster") if scope.api.namespaced else ("Cluster", "Namespaced")
+    return NotServed(
+        f"the provider has it in scope {there}, the CRD here has scope {here}, and a scope cannot "
+        "be changed; delete the CRD here, with its instances, to have it brought over anew",
+        side=Side.PROVIDER,
+        verb="list",
+        path=scope.api.path(),
+    )

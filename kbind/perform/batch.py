@@ -103,6 +103,7 @@ _SPEC_REFUSED = (Invalid, Forbidden, ServerFailed)
 _OWN = (Copy.OURS, Copy.GOING)
 _MAY_WRITE: dict[Step, tuple[Copy, ...]] = {
     Step.ADOPT: (Copy.MARKERLESS, Copy.ANOTHER_OBJECT),  # what Adopt, or an overlay, may take
+    Step.RENEW: _OWN,
     Step.DELIVER: _OWN,
     Step.MIRROR: _OWN,  # where an overlay turned the flow of the status round
     Step.DELETE: _OWN,
@@ -143,6 +144,7 @@ def _take(batch: Batch, todo: Call, answer: bytes) -> None:
 _REPEATS = {
     Step.CREATE: Step.DELIVER,
     Step.ADOPT: Step.DELIVER,
+    Step.RENEW: Step.RENEW,
     Step.DELIVER: Step.DELIVER,
     Step.MIRROR: Step.MIRROR,
     Step.UNSYNC: Step.UNSYNC,

@@ -26,7 +26,13 @@ SPEC_OWNED: Object = {"f:spec": {"f:size": {}}}
 
 def scope(**fields: Any) -> Scope:
     whole = Scope(
-        WIDGETS, "provider-a", CLUSTER, BOOK.copying, status_subresource=True, keeps_synced=True
+        WIDGETS,
+        "provider-a",
+        CLUSTER,
+        BOOK.copying,
+        status_subresource=True,
+        keeps_synced=True,
+        fits=True,
     )
     return replace(whole, **fields)
 
@@ -66,8 +72,15 @@ def managed(fields: Object, manager: str = words.MANAGER, **entry: Any) -> Objec
     } | entry
 
 
-def copy(*, owned: Object | None = None, markers: bool = True, **fields: Any) -> Object:
-    """The copy as the provider has it. owned: what we applied, beside the markers."""
+def copy(
+    *,
+    owned: Object | None = None,
+    markers: bool = True,
+    applied: str = "example.org/v1",
+    **fields: Any,
+) -> Object:
+    """The copy as the provider has it. owned: what we applied, beside the markers; applied: at
+    which version."""
     ours = ownership.markers(CLUSTER, UID)
     marked: Object = {f"f:{part}": {f"f:{name}": {} for name in ours[part]} for part in ours}
     metadata: Object = {
@@ -76,7 +89,10 @@ def copy(*, owned: Object | None = None, markers: bool = True, **fields: Any) ->
         "uid": "copy-uid",
         "resourceVersion": "40",
         "managedFields": [
-            managed({"f:metadata": marked} | (SPEC_OWNED if owned is None else owned))
+            managed(
+                {"f:metadata": marked} | (SPEC_OWNED if owned is None else owned),
+                apiVersion=applied,
+            )
         ],
     }
     if markers:

@@ -35,6 +35,7 @@ from tests.unit.build import (
     situation,
 )
 
+EARLIER = "example.org/v1alpha1"
 MARKERS = ownership.markers(CLUSTER, UID)
 STEPS = sorted(set(Step) - DELIVERY.steps - AUTOBIND.steps)
 TEXT = f"{Reason.FOREIGN_OBJECT_EXISTS}: {ownership.refusal(Copy.MARKERLESS)}"
@@ -348,6 +349,42 @@ def test_what_others_and_defaults_add_to_the_copy_is_left(there: Object) -> None
     assert call(Step.DELIVER, situation(instance(), there)) is None
 
 
+def test_what_was_applied_at_another_version_is_applied_again() -> None:
+    before = situation(there=copy(applied=EARLIER))
+    assert made(Step.DELIVER, before).body["spec"] == {"size": 1}
+    assert call(Step.DELIVER, situation(there=copy(applied="example.org/v1"))) is None
+
+
+def test_our_entry_is_renewed_in_the_copy_that_was_read() -> None:
+    there = copy(applied=EARLIER)
+    there["metadata"]["managedFields"].insert(0, managed({}, "flux"))
+    todo = made(Step.RENEW, situation(there=there, outdated=True))
+    assert (todo.side, todo.verb, todo.path) == (Side.PROVIDER, Verb.PATCH, PATH)
+    assert todo.body == [
+        {"op": "test", "path": "/metadata/uid", "value": "copy-uid"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "40"},
+        {
+            "op": "replace",
+            "path": "/metadata/managedFields/1/apiVersion",
+            "value": "example.org/v1",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        situation(there=copy(applied="example.org/v1alpha1")),
+        situation(there=copy(), outdated=True),
+        situation(there=copy(markers=False), outdated=True),
+        situation(outdated=True),
+    ],
+    ids=["no apply failed", "in use", "not applied", "no copy"],
+)
+def test_an_entry_that_stands_in_no_way_is_left(state: Situation) -> None:
+    assert call(Step.RENEW, state) is None
+
+
 def test_a_spec_that_is_gone_is_removed_from_the_copy() -> None:
     bare = instance()
     del bare["spec"]
@@ -584,10 +621,12 @@ def test_a_call_changes_no_object_that_it_is_made_from(step: Step, there: Object
         reason=Reason.FOREIGN_OBJECT_EXISTS,
         trouble="x",
         homeless=True,
+        outdated=True,
     )
     call(step, state)
     assert repr((made_from, there)) == before
 
 
-def test_traces_alone_are_best_effort() -> None:
-    assert {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD} == BEST_EFFORT
+def test_traces_are_best_effort_and_what_the_next_step_makes_known() -> None:
+    traces = {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD}
+    assert traces | {Step.RENEW} == BEST_EFFORT

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kbind.copying import differs, field_differs, owned_fields, same, without_emptied
+from kbind.copying import differs, field_differs, same, without_emptied
+from kbind.managed import owned_fields
 from tests.unit.build import managed
 
 NESTED: dict[str, Any] = {".": {}}  # a map or item that is itself a member beside what is in it

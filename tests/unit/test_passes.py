@@ -17,12 +17,14 @@ from kbind.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    NotServed,
     ServerFailed,
     Throttled,
     Unreachable,
 )
 from kbind.facts import ConflictPolicy
 from kbind.konnector.passes import Memory, Passes, Report, says, untold
+from kbind.managed import Outdated
 from kbind.steps import Recheck, Side, Step
 from tests.unit.build import BOOK, NOW, PATH, UID, Object, copy, instance, scope
 from tests.unit.servers import Server, consumer, failed, provider
@@ -46,13 +48,15 @@ async def run(
     *servers: Server,
     binding: Bound | None = None,
     memory: Memory | None = None,
+    fits: bool = True,
+    unserved: ClusterError | None = None,
 ) -> Report:
     """known: the copy as the watch told it."""
     clients = {Side.CONSUMER: consumer(), Side.PROVIDER: provider()}
     clients |= {server.side: server for server in servers}
-    passes = Passes(scope(), BOOK, cast("dict[Side, Client]", clients))
+    passes = Passes(scope(fits=fits), BOOK, cast("dict[Side, Client]", clients))
     raw = None if known is None else orjson.dumps(known)
-    return await passes.run(KEY, made, raw, binding, memory or Memory(UID), NOW)
+    return await passes.run(KEY, made, raw, binding, memory or Memory(UID), NOW, unserved)
 
 
 def rules(report: Report) -> list[str]:
@@ -149,6 +153,26 @@ async def test_a_copy_that_cannot_be_seen_is_neither_written_nor_given_up(
     assert report.plan.recheck is Recheck.AT_THE_PASS
 
 
+@pytest.mark.parametrize("held", [True, False])
+async def test_an_api_that_is_not_served_is_not_asked_for_a_copy(held: bool) -> None:
+    ours, theirs = consumer(), provider()
+    gone = failed(NotServed)
+    report = await run(instance(held=held), None, ours, theirs, binding=bound(), unserved=gone)
+    assert rules(report)[1:] == ["cannot-tell", "serve-blind"]
+    report = await run(going(), None, ours, theirs, unserved=gone)
+    assert rules(report)[1:] == ["cannot-tell", "drain-blind"]
+    assert not ours.seen
+    assert not theirs.seen
+
+
+async def test_where_the_scopes_differ_an_instance_goes_and_the_provider_is_not_asked() -> None:
+    ours, theirs = consumer(), provider()
+    report = await run(going(), None, ours, theirs, fits=False, unserved=failed(NotServed))
+    assert rules(report)[1:] == ["create", "drain-absent"]
+    assert asked(ours) == ["merge"]
+    assert not theirs.seen
+
+
 async def test_adoption_takes_a_policy_and_the_version_that_was_read() -> None:
     theirs = provider(copy(markers=False), copy())
     report = await run(
@@ -194,3 +218,14 @@ def test_trouble_that_nobody_was_told(
 )
 def test_users_hear_of_what_does_not_heal_by_itself(kind: type[ClusterError], heard: bool) -> None:
     assert says(failed(kind)) == ("no" if heard else None)
+
+
+def test_entries_that_an_apply_failed_over_are_told_with_what_to_do() -> None:
+    entries = Outdated("example.org/v1alpha1", ours=True, others=("operator",))
+    text = says(failed(ServerFailed), entries)
+    assert text is not None
+    assert text.startswith("no: managedFields of the copy still name that version")
+    assert "for the manager operator" in text
+    assert "list example.org/v1alpha1 again" in text
+    assert says(failed(ServerFailed), Outdated("example.org/v1alpha1", True, ())) == "no"
+    assert says(failed(Conflict), entries) is None

@@ -31,6 +31,7 @@ from tests.unit.build import (
     copy,
     flow,
     instance,
+    managed,
     refused,
     scope,
     situation,
@@ -138,16 +139,18 @@ async def test_a_namespace_that_is_refused_ends_the_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    "step", [Step.CREATE, Step.ADOPT, Step.DELIVER, Step.DELETE, Step.NAMESPACE]
+    "step",
+    [Step.CREATE, Step.ADOPT, Step.RENEW, Step.DELIVER, Step.DELETE, Step.NAMESPACE],
 )
 async def test_nothing_is_written_on_the_provider_before_our_finalizer_stands(step: Step) -> None:
     theirs = provider()
     there = {
         Step.ADOPT: copy(markers=False),
+        Step.RENEW: copy(applied="example.org/v1alpha1"),
         Step.DELIVER: copy(spec={"size": 9}),
         Step.DELETE: copy(),
     }.get(step)
-    state = situation(instance(held=False), there, homeless=True)
+    state = situation(instance(held=False), there, homeless=True, outdated=True)
     with pytest.raises(GuardViolation, match="finalizer"):
         await run([step], state, theirs)
     assert not theirs.seen
@@ -162,7 +165,7 @@ async def test_a_finalizer_that_the_server_did_not_take_is_not_there() -> None:
 
 
 def alien(**annotations: str) -> Object:
-    there = copy(spec={"size": 9}, status={"a": 1})
+    there = copy(spec={"size": 9}, status={"a": 1}, applied="example.org/v1alpha1")
     there["metadata"]["annotations"] = {**annotations}
     return there
 
@@ -176,10 +179,10 @@ ALIENS = {
 
 
 @pytest.mark.parametrize("owner", ALIENS)
-@pytest.mark.parametrize("step", [Step.DELIVER, Step.DELETE])
+@pytest.mark.parametrize("step", [Step.RENEW, Step.DELIVER, Step.DELETE])
 async def test_what_is_not_ours_is_neither_changed_nor_deleted(step: Step, owner: Copy) -> None:
     theirs = provider()
-    state = situation(there=ALIENS[owner])
+    state = situation(there=ALIENS[owner], outdated=True)
     assert state.owner is owner
     with pytest.raises(GuardViolation, match=str(owner)):
         await run([step], state, theirs)
@@ -271,6 +274,33 @@ async def test_a_change_of_the_copy_is_answered_although_the_last_write_is_settl
     drifted = copy(spec={"size": 5})
     assert drifted["spec"] != (batch.situation.copy or {})["spec"]
     await run([Step.DELIVER], situation(there=drifted), theirs, settled=settled)
+    assert len(theirs.seen) == 2
+
+
+@pytest.mark.parametrize("kind", [Conflict, Forbidden, Invalid, ServerFailed])
+async def test_a_renewal_that_fails_leaves_the_rest_to_deliver(kind: type[ClusterError]) -> None:
+    theirs = provider(failed(kind), failed(ServerFailed))
+    state = situation(there=copy(applied="example.org/v1alpha1"), outdated=True)
+    batch = await run([Step.RENEW, Step.DELIVER], state, theirs)
+    assert [verb for verb, _, _ in theirs.seen] == ["patch", "apply"]
+    assert batch.failed is not None
+    assert batch.failed[0] is Step.DELIVER
+
+
+async def test_a_renewal_that_the_server_does_not_take_is_sent_once() -> None:
+    """Which it is where others have entries at versions that are gone."""
+    stale = copy(applied="example.org/v1alpha1")
+    settled: dict[Step, bytes] = {}
+    theirs = provider(stale)
+    await run([Step.RENEW], situation(there=stale, outdated=True), theirs, settled=settled)
+    moved = copy(applied="example.org/v1alpha1", status={"phase": "Ready"})
+    moved["metadata"]["resourceVersion"] = "41"
+    await run([Step.RENEW], situation(there=moved, outdated=True), theirs, settled=settled)
+    assert len(theirs.seen) == 1
+
+    others_too = copy(applied="example.org/v1alpha1")
+    others_too["metadata"]["managedFields"].append(managed({}, "operator"))
+    await run([Step.RENEW], situation(there=others_too, outdated=True), theirs, settled=settled)
     assert len(theirs.seen) == 2
 
 

@@ -8,7 +8,8 @@ import orjson
 
 from kbind.apis import Api, Key
 from kbind.cluster.transport import Reply, Request
-from kbind.copying import field_differs, owned_fields, without_emptied
+from kbind.copying import field_differs, without_emptied
+from kbind.managed import owned_fields
 from kbind.testing.memory import MemoryCluster
 from kbind.words import MANAGER
 

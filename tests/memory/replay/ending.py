@@ -119,6 +119,17 @@ async def version_dropped(player: Player, group: str) -> None:
     await apply("other after the drop", drops % "v1" + "/d", {**body, "spec": {"f": 7}}, "other")
     there = await send("", "GET", drops % "v1" + "/d")
     entries = there["metadata"]["managedFields"]
+    place = next(i for i, entry in enumerate(entries) if entry["manager"] == "k")
+    renamed = [
+        {
+            "op": "replace",
+            "path": f"/metadata/managedFields/{place}/apiVersion",
+            "value": body["apiVersion"],
+        }
+    ]
+    await send(
+        "one of two stale entries renamed", "PATCH", drops % "v1" + "/d", renamed, JSON_PATCH
+    )
     known = [entry for entry in entries if entry["apiVersion"] == body["apiVersion"]]
     cleaned = [{"op": "replace", "path": "/metadata/managedFields", "value": known}]
     await send("stale entries taken away", "PATCH", drops % "v1" + "/d", cleaned, JSON_PATCH)
