@@ -12,7 +12,7 @@ import orjson
 
 from kbind import words
 from kbind.testing.handles import DEADLINE, Handle, Object, find_condition, new
-from kbind.testing.running import RunningKonnector, binding, connection
+from kbind.testing.running import USER, RunningKonnector, binding, connection
 from tests.clusters.widgets import WIDGETS, widget
 from tests.clusters.world import World
 
@@ -156,17 +156,18 @@ def transition(obj: Mapping[str, Any], condition: str) -> str:
     return time
 
 
-async def discoveries(provider: Handle, user: str, times: int) -> None:
-    """Waits until the konnector has asked the provider, as *user*, who it is *times* more: as
-    it does at the beginning of every discovery."""
+async def discoveries(provider: Handle, times: int, user: str = USER) -> None:
+    """Waits until the konnector, as *user*, has begun so many more discoveries: with each it asks
+    the provider first who it is."""
 
-    def asked() -> int:
-        return sum(entry.path == "/apis" for entry in provider.cluster.audit(user))
+    def begun() -> int:
+        asked = provider.cluster.audit(user)
+        return sum((e.resource, e.name) == ("namespaces", "kube-system") for e in asked)
 
-    goal = asked() + times
+    goal = begun() + times
 
     async def met() -> bool:
-        return asked() >= goal
+        return begun() >= goal
 
     await eventually(met, f"{times} more discoveries")
 

@@ -115,7 +115,7 @@ async def test_a_discovery_that_is_refused_changes_nothing(
     await limit(world.provider, IDENTITY, may("*", "example.org", "*"))
     await reason(world.consumer, PROVIDER, "Ready", "Forbidden")
     await world.provider.merge(crd_ref(), UNLABELLED)
-    await discoveries(world.provider, "limited", 3)
+    await discoveries(world.provider, 3, "limited")
     seen = await world.consumer.get(OWN)
     assert seen["spec"] == before["spec"]
     assert condition(await world.consumer.get(PROVIDER), "SchemaInSync", "Unknown")
@@ -131,7 +131,7 @@ async def test_a_binding_of_somebody_else_is_not_touched(
     await connect(world)
     seen = await reason(world.consumer, PROVIDER, "Ready", "ForeignBinding", "True")
     assert "ClusterBinding provider" in message(seen, "Ready")
-    await discoveries(world.provider, "limited", 2)
+    await discoveries(world.provider, 2, "limited")
     assert (await world.consumer.get(OWN))["spec"] == mine["spec"]
 
     await world.consumer.delete(OWN)

@@ -22,7 +22,7 @@ from tests.clusters.relay import Relay
 from tests.clusters.scenes import (
     PROVIDER,
     crd_ref,
-    eventually,
+    discoveries,
     kubeconfig_data,
     message,
     ready,
@@ -362,21 +362,8 @@ async def test_a_status_that_says_nothing_new_is_not_written(
     await reason(world.consumer, refs[1], "Ready", "SecretNotFound")
     before = [await world.consumer.get(ref) for ref in refs]
 
-    await discovered_again(konnector, 2)
+    await discoveries(world.provider, 3)
     assert [await world.consumer.get(ref) for ref in refs] == before
-
-
-async def discovered_again(konnector: RunningKonnector, times: int) -> None:
-    """Waits for so many more discoveries through the Connection."""
-    assert konnector.konnector is not None
-    link = konnector.konnector.shared.links["provider"]
-    for _ in range(times):
-        before = link.discovered_at
-
-        async def later(before: float | None = before) -> bool:
-            return link.discovered_at != before
-
-        await eventually(later, "a discovery")
 
 
 async def test_every_instance_goes_to_its_own_provider(

@@ -10,10 +10,9 @@ import pytest
 
 from kbind import words
 from kbind.errors import KbindError
-from kbind.konnector.link import Link
 from kbind.testing.handles import Handle, Object
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding
-from tests.clusters.scenes import crd_ref, events, eventually, message, reason, synced
+from tests.clusters.scenes import crd_ref, discoveries, events, eventually, message, reason, synced
 from tests.clusters.widgets import GROUP, WIDGETS, crd, widget
 from tests.clusters.world import World
 
@@ -40,7 +39,7 @@ async def begin(world: World, *names: str, bound: Object = BOUND, **changed: Any
     offered["spec"] |= changed
     await world.provider.install_crd(offered)
     await world.consumer.namespace("team-a")
-    await add_connection(world.consumer, world.provider.cluster)
+    await add_connection(world.consumer, world.provider.cluster, schema={"source": "CRD"})
     await world.consumer.create(bound)
     await synced(world.consumer, bound)
     made = [await world.consumer.create(widget(name, size=1)) for name in names]
@@ -51,25 +50,11 @@ async def begin(world: World, *names: str, bound: Object = BOUND, **changed: Any
     return made
 
 
-async def discoveries(konnector: RunningKonnector, times: int) -> None:
-    """Waits until the provider has been discovered so many times more."""
-    running = konnector.konnector
-    assert running is not None
-    for _ in range(times):
-        link = running.shared.links["provider"]
-        last = link.discovered_at
-
-        async def again(link: Link = link, last: float | None = last) -> bool:
-            return link.discovered_at not in (None, last)
-
-        await eventually(again, "another discovery")
-
-
-async def at_rest(world: World, konnector: RunningKonnector) -> list[str]:
+async def at_rest(world: World) -> list[str]:
     """What the konnector asks of both sides in four discoveries, beside what those ask."""
     sides = (world.consumer, world.provider)
     start = [len(side.cluster.audit(USER)) for side in sides]
-    await discoveries(konnector, 4)
+    await discoveries(world.provider, 4)
     return [
         f"{side.cluster.name}: {entry}"
         for side, first in zip(sides, start, strict=True)
@@ -161,7 +146,7 @@ async def test_an_api_that_is_made_anew_is_filled_from_the_consumer(
         assert standing["status"] == {"phase": "Ready"}
     # The collection is tried again now and then, the instances are not asked for one by one.
     await konnector.look_again(made[0])
-    asked = await at_rest(world, konnector)
+    asked = await at_rest(world)
     assert len(asked) <= 6, asked
     assert {entry.split(" 404")[0] for entry in asked} <= {"provider: list widgets "}
 
@@ -225,7 +210,7 @@ async def test_an_api_that_is_made_anew_in_another_scope(
         seen = await reason(world.consumer, EVERYWHERE, "Synced", "SyncFailed")
         assert f"the provider has it in scope {after}" in message(seen, "Synced")
         await konnector.look_again(two)
-        assert await at_rest(world, konnector) == []
+        assert await at_rest(world) == []
         # What stands stays, and may be deleted: no copy of it can be anywhere.
         assert (await world.consumer.get(two))["spec"] == two["spec"]
         await world.consumer.delete(one)
