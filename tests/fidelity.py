@@ -1,6 +1,7 @@
 """What schema sources keep of public CRDs: ``make fidelity``.
 
-Every CRD of the folder is installed on a real API server and taken from there by each source.
+Every CRD of the folder is installed on a real API server and taken from there by each source, as
+the konnector takes it.
 Ends with 1 where the source CRD loses anything, or OpenAPI more than it may.
 """
 
@@ -9,28 +10,31 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-from kbind.facts import Definition
-from kbind.hooks import Offer
-from kbind.manifests import documents
+from kbind_sources.crd import CrdSource
+from kbind_sources.openapi import OpenApiSource
+
+from kbind.hooks import SourceFactory
+from kbind.konnector.reader import Reader
 from kbind.schema import consumer_crd
 from kbind.testing.binaries import find_or_build
 from kbind.testing.handles import Handle, Object
 from kbind.testing.real import RealCluster
+from tests.clusters.scenes import offers
 from tests.comparing import Tally, compare, table
-from tests.published import SHARED, documented, published
+from tests.public_apis import SHARED, crds
 
-FOLDER = SHARED / "crds"
+SOURCES: dict[str, SourceFactory] = {"CRD": CrdSource, "OpenAPI": OpenApiSource}
 LEAST = 0.95
 """Of the constrained nodes, what OpenAPI keeps at least."""
 
 
 async def main() -> int:
-    crds = [crd for file in sorted(FOLDER.glob("*.yaml")) for crd in read(file)]
-    if not crds:
-        print(f"no CRDs to compare: {FOLDER} is not there or has no *.yaml", file=sys.stderr)
+    public = crds()
+    if not public:
+        folder = SHARED / "crds"
+        print(f"no CRDs to compare: {folder} is not there or has no *.yaml", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as temporary:
         cluster = await RealCluster.start(
@@ -42,31 +46,22 @@ async def main() -> int:
         )
         try:
             provider = await Handle.open(cluster)
-            results = await measure(provider, crds)
+            results = await measure(provider, public)
             await provider.close()
         finally:
             await cluster.stop()
     return report(results, markdown="--markdown" in sys.argv[1:])
 
 
-def read(file: Path) -> Iterator[Object]:
-    for crd in documents(file.read_text(), file.name):
-        # A webhook of theirs does not run here.
-        crd["spec"].pop("conversion", None)
-        yield crd
-
-
-async def measure(provider: Handle, crds: list[Object]) -> dict[str, dict[str, Tally]]:
+async def measure(provider: Handle, public: list[Object]) -> dict[str, dict[str, Tally]]:
     """By source, then by CRD, what is left of it on a consumer."""
-    installed = [await provider.install_crd(crd) for crd in crds]
-    await documented(provider, crds)
-    apis = await published(provider)
-    results: dict[str, dict[str, Tally]] = {"CRD": {}, "OpenAPI": {}}
-    for crd in installed:
-        name = crd["metadata"]["name"]
-        offers = {"CRD": Offer(crd, Definition.ORIGINAL), "OpenAPI": apis[name].offer()}
-        for source, offer in offers.items():
-            made = consumer_crd(offer, "provider", None)
+    installed = {crd["metadata"]["name"]: await provider.install_crd(crd) for crd in public}
+    results: dict[str, dict[str, Tally]] = {}
+    for source, factory in SOURCES.items():
+        found = await offers(factory(Reader(provider.client)), installed)
+        results[source] = {}
+        for name, crd in installed.items():
+            made = consumer_crd(found[name], "provider", None)
             assert made is not None
             results[source][name] = compare(crd, made)
     return results

@@ -11,24 +11,20 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kbind_sources.discovery import Resource
+from kbind_sources.builtin import BUILTIN
+from kbind_sources.discovery import ACCEPT, APIS, Resource, parse
+from kbind_sources.openapi import INDEX, OpenApiSource
 from kbind_sources.synthesis import synthesize
 
 from kbind.copying import same
+from kbind.hooks import Offer
 from kbind.jsons import encode
+from kbind.konnector.reader import Reader
 from kbind.schema import consumer_crd
 from kbind.testing.handles import Handle, Object, new
 from kbind.testing.real import RealCluster
-from tests.clusters.test_public_apis import crds, samples
-from tests.published import (
-    SHARED,
-    WITHOUT_SHARED,
-    Published,
-    document,
-    documented,
-    published,
-    undescribed,
-)
+from tests.clusters.scenes import offers
+from tests.public_apis import crds, needs_shared, samples
 from tests.unit.openapi import COMPONENTS, schemas
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -63,28 +59,54 @@ async def pair(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Asyn
             await cluster.stop()
 
 
-def wanted(api: Published) -> Object:
-    crd = consumer_crd(api.offer(), "provider", None)
+def wanted(offer: Offer) -> Object:
+    crd = consumer_crd(offer, "provider", None)
     assert crd is not None
     return crd
 
 
+async def built_in(provider: Handle) -> dict[str, Object]:
+    """The groups that come with a server, by name, as discovery has them. "": the core group."""
+    answers = [await provider.client.read(root, accept=ACCEPT) for root in ("/api", APIS)]
+    groups = {it["metadata"].get("name", ""): it for answer in answers for it in answer["items"]}
+    return {name: it for name, it in groups.items() if not name or name in BUILTIN}
+
+
+async def moved(provider: Handle, name: str, group: Object, to: str) -> dict[str, Offer]:
+    """What a server with this built-in group as its group *to* would offer."""
+    documents = {}
+    for version in [it["version"] for it in group["versions"]]:
+        path = f"apis/{name}/{version}" if name else f"api/{version}"
+        documents[version] = await provider.client.read(f"{INDEX}/{path}")
+        for schema in documents[version]["components"]["schemas"].values():
+            for kind in schema.get("x-kubernetes-group-version-kind", ()):
+                if kind["group"] == name:
+                    kind["group"] = to
+    found = parse([(to, group)])
+    assert not found.unread
+    return {api: synthesize(versions, documents) for api, versions in found.apis.items()}
+
+
 async def test_every_built_in_kind_makes_a_crd_that_a_server_accepts(pair: Pair) -> None:
     """References, recursion, unions and types of Go: what no CRD has is all in here."""
-    apis = await published(pair.provider)
-    assert {"pods.", "deployments.apps", "customresourcedefinitions.apiextensions.k8s.io"} <= set(
-        apis
-    )
-    for name, api in apis.items():
-        group = f"{name.replace('.', '-').strip('-')}.example.org"
-        crd = wanted(api.under(group))
-        await pair.consumer.client.create(CRDS, encode(crd), query={"dryRun": "All"})
-    assert len(apis) > 50
+    found: dict[str, Offer] = {}
+    for name, group in (await built_in(pair.provider)).items():
+        to = f"{name.replace('.', '-') or 'core'}.example.org"
+        found |= await moved(pair.provider, name, group, to)
+    for offer in found.values():
+        await pair.consumer.client.create(CRDS, encode(wanted(offer)), query={"dryRun": "All"})
+    assert len(found) > 50
+    assert {
+        "pods.core.example.org",
+        "deployments.apps.example.org",
+        "customresourcedefinitions.apiextensions-k8s-io.example.org",
+    } <= set(found)
 
 
 async def test_a_protected_group_is_accepted_as_unapproved(pair: Pair) -> None:
-    apis = await published(pair.provider)
-    crd = wanted(apis["leases.coordination.k8s.io"].under("coordination.test.k8s.io"))
+    name, to = "coordination.k8s.io", "coordination.test.k8s.io"
+    group = (await built_in(pair.provider))[name]
+    crd = wanted((await moved(pair.provider, name, group, to))[f"leases.{to}"])
     stored = await pair.consumer.install_crd(crd)
     assert same(stored["spec"], crd["spec"])
 
@@ -141,22 +163,20 @@ async def test_schemas_of_any_shape_make_a_crd_that_a_server_accepts(
     await pair.consumer.client.create(CRDS, encode(offer.crd), query={"dryRun": "All"})
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=WITHOUT_SHARED)
+@needs_shared
 async def test_objects_are_stored_alike_under_original_and_synthesized_crds(pair: Pair) -> None:
-    originals = crds()
-    for crd in originals:
+    """Even where the consumer stores another version: the one that discovery prefers."""
+    originals = {crd["metadata"]["name"]: crd for crd in crds()}
+    for crd in originals.values():
         await pair.provider.install_crd(crd)
-    await documented(pair.provider, originals)
-    apis = await published(pair.provider)
+    found = await offers(OpenApiSource(Reader(pair.provider.client)), originals)
     storage = {}
-    for original in originals:
-        name, spec = original["metadata"]["name"], original["spec"]
+    for name, original in originals.items():
+        spec = original["spec"]
         version = next(each["name"] for each in spec["versions"] if each["storage"])
         storage[spec["group"], spec["names"]["kind"]] = version
-        api = apis[name].stored_as(version)
-        assert_published_as_told(original, api)
-        assert "permissive" not in api.offer().note
-        crd = wanted(api)
+        assert "permissive" not in found[name].note
+        crd = wanted(found[name])
         stored = await pair.consumer.install_crd(crd)
         # Else the konnector would write it again and again.
         assert same(stored["spec"], crd["spec"]), name
@@ -169,16 +189,11 @@ async def test_objects_are_stored_alike_under_original_and_synthesized_crds(pair
         sample["apiVersion"] = f"{group}/{storage[group, sample['kind']]}"
         if (await pair.provider.api(sample)).namespaced:
             sample["metadata"]["namespace"] = "default"
-        one, other = [await each.create(sample) for each in (pair.provider, pair.consumer)]
+        one, other = [
+            await each.get(await each.create(sample)) for each in (pair.provider, pair.consumer)
+        ]
         one.pop("metadata")
         other.pop("metadata")
         assert same(one, other), sample["kind"]
         compared += 1
     assert compared >= 8
-
-
-def assert_published_as_told(crd: Object, api: Published) -> None:
-    """What other tests take for published is what this server publishes."""
-    for version, real in api.documents.items():
-        (name, told), *_ = document(crd, version)["components"]["schemas"].items()
-        assert same(undescribed(real["components"]["schemas"][name]), told), name

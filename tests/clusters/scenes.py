@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from kbind import words
+from kbind.errors import ClusterError, SchemaSourceError
+from kbind.hooks import Offer, SchemaSource
 from kbind.testing.handles import DEADLINE, Handle, Object, find_condition, new
 from kbind.testing.running import USER, RunningKonnector, binding, connection
 from tests.clusters.widgets import WIDGETS, widget
@@ -170,6 +172,31 @@ async def discoveries(provider: Handle, times: int, user: str = USER) -> None:
         return begun() >= goal
 
     await eventually(met, f"{times} more discoveries")
+
+
+async def offers(source: SchemaSource, names: Iterable[str]) -> dict[str, Offer]:
+    """What a schema source offers under these names, once it has all of them: discovery and
+    documents follow a moment after CRDs."""
+    wanted = set(names)
+
+    async def all_of_them() -> dict[str, Offer] | None:
+        exports = await source.exports()
+        if exports.unread or not wanted <= {api.name for api in exports.apis}:
+            return None
+        found = {}
+        for name in sorted(wanted):
+            try:
+                offer = await source.definition(name)
+            except (ClusterError, SchemaSourceError):
+                return None
+            if offer is None:
+                return None
+            found[name] = offer
+        return found
+
+    what = f"{type(source).__name__} offers {', '.join(sorted(wanted))}"
+    answer: dict[str, Offer] = await eventually(all_of_them, what, deadline=60)
+    return answer
 
 
 async def uid_of(cluster: Handle) -> str:

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from kbind import words
 from kbind.konnector.shared import Settings
-from kbind.manifests import documents
 from kbind.testing.handles import Object, condition
 from kbind.testing.running import RunningKonnector, add_connection, binding
 from tests.clusters.world import World
-
-SHARED = Path(__file__).parents[3] / "shared"
+from tests.public_apis import crds, needs_shared, samples
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(not SHARED.is_dir(), reason="needs the folder ../shared with public CRDs"),
+    needs_shared,
     pytest.mark.timeout(300),
 ]
-
-
-def crds() -> list[Object]:
-    files = sorted((SHARED / "crds").glob("*.yaml"))
-    found = [crd for file in files for crd in documents(file.read_text(), file.name)]
-    for crd in found:
-        # A webhook of theirs does not run here.
-        crd["spec"].pop("conversion", None)
-        crd["metadata"].setdefault("labels", {})[words.EXPORTED] = words.TRUE
-    return found
-
-
-def samples() -> list[Object]:
-    files = sorted((SHARED / "samples").glob("*.yaml"))
-    found = [obj for file in files for obj in documents(file.read_text(), file.name)]
-    for obj in found:
-        obj["metadata"].pop("namespace", None)
-    return found
 
 
 def status_for(crd: Object) -> Object:

@@ -10,24 +10,14 @@ from typing import Any
 import pytest
 
 from kbind.cluster.transport import Request, Transport
-from kbind.manifests import documents as read
 from kbind.testing.memory import MemoryCluster
 from tests.memory.over_http import HttpTransport
 from tests.memory.test_replay import real_kubeconfig
+from tests.public_apis import needs_shared, shared
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-pytestmark = pytest.mark.skipif(
-    not (SHARED / "crds").is_dir(), reason="the collection of CRDs from the field is not here"
-)
-
-
-def documents(folder: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for file in sorted((SHARED / folder).glob("*.yaml")) if SHARED.is_dir() else ():
-        found += read(file.read_text(), file.name)
-    return found
+pytestmark = needs_shared
 
 
 async def post(cluster: MemoryCluster, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -39,7 +29,7 @@ async def post(cluster: MemoryCluster, path: str, body: dict[str, Any]) -> tuple
 async def test_crds_and_samples_are_accepted() -> None:
     cluster = MemoryCluster("field")
     paths: dict[tuple[str, str], tuple[str, str]] = {}
-    for crd in documents("crds"):
+    for crd in shared("crds"):
         status, answer = await post(cluster, CRDS, crd)
         assert status == 201, answer["message"]
         spec = crd["spec"]
@@ -47,7 +37,7 @@ async def test_crds_and_samples_are_accepted() -> None:
             served = f"{spec['group']}/{version['name']}"
             paths[served, spec["names"]["kind"]] = (spec["names"]["plural"], spec["scope"])
     accepted = 0
-    for sample in documents("samples"):
+    for sample in shared("samples"):
         known = paths.get((sample["apiVersion"], sample["kind"]))
         if known is None:
             continue
@@ -70,7 +60,7 @@ async def test_crds_and_samples_are_accepted() -> None:
 async def published(transport: Transport) -> dict[str, Any]:
     """The schemas of every group version of the CRDs, once all of them are published."""
     expected = set()
-    for crd in documents("crds"):
+    for crd in shared("crds"):
         body = json.dumps(crd).encode()
         headers = {"content-type": "application/json"}
         reply = await transport.send(Request("POST", CRDS, {}, headers, body), timeout=20)

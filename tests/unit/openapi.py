@@ -1,10 +1,13 @@
-"""Schemas of every shape that OpenAPI documents have, and values for them."""
+"""Schemas of every shape that OpenAPI documents have, values for them, and documents of CRDs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hypothesis import strategies as st
+
+from kbind.testing.memory import crds
+from kbind.testing.memory.openapi import describe
 
 Schema = dict[str, Any]
 
@@ -137,6 +140,12 @@ garbage = st.recursive(
     ),
     max_leaves=25,
 )
+
+
+def published(crd: Schema, version: str) -> Schema:
+    """The document that a server makes of one version of a CRD, served or not."""
+    accepted = crds.judged(crds.prepare(crds.decode(crd), None), [], "")
+    return describe([made for made in crds.served(accepted) if made.version == version])
 
 
 @st.composite

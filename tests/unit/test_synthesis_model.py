@@ -19,9 +19,8 @@ from kbind.testing.memory import crdchecks
 from kbind.testing.memory import schema as storing
 from kbind.testing.memory.crds import decode, prepare
 from kbind.testing.memory.validation import schemas_with_lists, validate, validate_lists
-from tests.clusters.test_public_apis import crds
-from tests.published import SHARED, WITHOUT_SHARED, document
-from tests.unit.openapi import COMPONENTS, garbage, schemas, values
+from tests.public_apis import crds, needs_shared
+from tests.unit.openapi import COMPONENTS, garbage, published, schemas, values
 
 Object = dict[str, Any]
 
@@ -45,7 +44,7 @@ def made_of(crd: Object, version: str) -> Object:
         spec["group"], version, spec["names"]["plural"], spec["names"]["kind"],
         spec["scope"] == "Namespaced", status=True,
     )  # fmt: skip
-    offer = synthesize([resource], {version: document(crd, version)})
+    offer = synthesize([resource], {version: published(crd, version)})
     assert offer.note == ""
     schema: Object = offer.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
@@ -56,11 +55,10 @@ def of_kind(crd: Object, obj: Object) -> Object:
 
 
 def public() -> list[tuple[Object, str]]:
-    found = crds() if SHARED.is_dir() else []
-    return [(crd, version["name"]) for crd in found for version in crd["spec"]["versions"]]
+    return [(crd, version["name"]) for crd in crds() for version in crd["spec"]["versions"]]
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=WITHOUT_SHARED)
+@needs_shared
 @pytest.mark.parametrize(
     ("crd", "version"), [pytest.param(c, v, id=f"{c['metadata']['name']}-{v}") for c, v in public()]
 )

@@ -7,6 +7,7 @@ A document holds the components of one group version, as the server publishes th
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -69,6 +70,12 @@ def _paths(catalog: Catalog) -> dict[str, tuple[Resource, ...]]:
 
 @lru_cache(maxsize=512)
 def _document(resources: tuple[Resource, ...]) -> Document:
+    body = encode(describe(resources), sort=True)
+    return Document(body, tag(body))
+
+
+def describe(resources: Sequence[Resource]) -> Json:
+    """The document of a group version that has these resources."""
     schemas: Json = {}
     for resource in resources:
         schemas |= _schemas(resource)
@@ -81,14 +88,12 @@ def _document(resources: tuple[Resource, ...]) -> Document:
         }
     custom = any(resource.custom for resource in resources)
     title, version = ("Kubernetes CRD Swagger", "v0.1.0") if custom else ("Kubernetes", "1.37")
-    document = {
+    return {
         "openapi": "3.0.0",
         "info": {"title": title, "version": version},
         "paths": {},
         "components": {"schemas": schemas},
     }
-    body = encode(document, sort=True)
-    return Document(body, tag(body))
 
 
 def tag(body: bytes) -> str:
