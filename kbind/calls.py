@@ -13,9 +13,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kbind import ownership, words
-from kbind.apis import EVENTS, NAMESPACES
+from kbind.apis import NAMESPACES
 from kbind.conditions import standing_synced, takes_conditions, with_synced, without_synced
 from kbind.copying import field_differs, same, without_emptied
+from kbind.events import event
 from kbind.jsons import encode
 from kbind.managed import is_at, owned_fields, renewal, versions
 from kbind.rulebook import Flow
@@ -116,42 +117,22 @@ def _unmark(situation: Situation) -> Call | None:
     return None if situation.refused is None else _annotate(Step.UNMARK, situation, None)
 
 
+def _clear(situation: Situation) -> Call | None:
+    status = without_synced(situation.instance.get("status"))
+    return _set_status(Step.CLEAR, situation, Side.CONSUMER, words.MANAGER, status)
+
+
 # --- Events --------------------------------------------------------------------------------
 
 
 def _event(
     step: Step, situation: Situation, kind: str, reason: str, message: str, cause: str = ""
 ) -> Call:
-    """One Event under a name computed from what it says, so that saying it again is a conflict
-    of names and not a second Event. cause: tells apart two occasions of the same words."""
-    metadata = situation.instance["metadata"]
-    text = f"{situation.uid}\n{reason}\n{message}\n{cause}"
-    suffix = hashlib.sha256(text.encode()).hexdigest()[:16]
-    name = f"{situation.key.name[:230].rstrip('.-')}.{suffix}"
-    # Events about cluster-scoped objects live in "default".
-    namespace = situation.key.namespace or "default"
-    api = situation.scope.api
-    body = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": {
-            "apiVersion": api.api_version,
-            "kind": api.kind,
-            "name": situation.key.name,
-            "namespace": situation.key.namespace,
-            "uid": situation.uid,
-            "resourceVersion": metadata["resourceVersion"],
-        },
-        "type": kind,
-        "reason": reason,
-        "message": message[:1024],
-        "source": {"component": words.MANAGER},
-        "firstTimestamp": situation.now,
-        "lastTimestamp": situation.now,
-        "count": 1,
-    }
-    path = EVENTS.collection(namespace)
+    api, now = situation.scope.api, situation.now
+    path, body = event(
+        api, situation.instance, now, kind=kind, reason=reason, message=message, cause=cause
+    )
+    name = body["metadata"]["name"]
     return Call(step, Side.CONSUMER, Verb.CREATE, path, body, answers_object=False, sense=name)
 
 
@@ -412,4 +393,5 @@ _MAKERS: Final[dict[Step, Callable[[Situation], Call | None]]] = {
     Step.RESOLVED: _resolved,
     Step.UNMARK: _unmark,
     Step.HELD: _held,
+    Step.CLEAR: _clear,
 }

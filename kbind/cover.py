@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kbind import words
 from kbind.apis import Key
 from kbind.errors import SpecInvalid
-from kbind.facts import ConflictPolicy
+from kbind.facts import ConflictPolicy, Cover
 
 
 class Ref(NamedTuple):
@@ -27,13 +28,15 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A live binding, as far as syncing looks at it. apis: names, ``<plural>.<group>``."""
+    """A live binding, as far as syncing looks at it. apis: names, ``<plural>.<group>``; kept:
+    our finalizer is on it, before which nothing is done for it."""
 
     ref: Ref
     connection: str
     apis: tuple[str, ...]
     policy: ConflictPolicy
     created: str
+    kept: bool
 
     @classmethod
     def of(cls, kind: str, binding: Mapping[str, Any]) -> Bound | None:
@@ -50,15 +53,29 @@ class Bound:
                 tuple(api["name"] for api in spec["apis"]),
                 ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),
                 metadata["creationTimestamp"],
+                words.CLEANUP in (metadata.get("finalizers") or ()),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SpecInvalid(f"this version of kbind does not understand it: {error}") from error
 
 
-class Coverage:
-    """All live bindings, by API."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One API of a binding that is being undone. cover: of its instances that no live binding
+    covers, UNBINDING or ABANDONED."""
 
-    def __init__(self, bindings: Iterable[Bound] = ()) -> None:
+    ref: Ref
+    api: str
+    cover: Cover
+
+
+class Coverage:
+    """All live bindings, by API, and the APIs of those that are being undone."""
+
+    def __init__(self, bindings: Iterable[Bound] = (), endings: Iterable[Ending] = ()) -> None:
+        self._endings: dict[str, list[Ending]] = {}
+        for ending in endings:
+            self._endings.setdefault(ending.api, []).append(ending)
         self._by_api: dict[str, list[Bound]] = {}
         # Namespaces sort after "", so that ClusterBindings come first.
         for bound in sorted(
@@ -70,9 +87,16 @@ class Coverage:
     def covering(self, api: str, namespace: str) -> Bound | None:
         """The binding that covers an instance in *namespace* ("" for a cluster-scoped API)."""
         for bound in self._by_api.get(api, ()):
-            if bound.ref.key.namespace in ("", namespace):
+            if bound.kept and bound.ref.key.namespace in ("", namespace):
                 return bound
         return None
+
+    def ending(self, api: str, namespace: str) -> Cover:
+        """The cover of an instance in *namespace* that no live binding covers."""
+        for ending in self._endings.get(api, ()):
+            if ending.ref.key.namespace in ("", namespace):
+                return ending.cover
+        return Cover.UNCOVERED
 
     def listing(self, api: str) -> list[Bound]:
         """All live bindings that list *api*, in covering order."""

@@ -11,18 +11,20 @@ from typing import Final
 
 
 class Life(StrEnum):
-    """Whether the consumer instance is being deleted."""
+    """Whether the instance, binding or Connection is being deleted."""
 
     ALIVE = "alive"
     DELETING = "deleting"
 
 
 class Cover(StrEnum):
-    """Whether a live binding selects the instance."""
+    """Whether a binding selects the instance."""
 
     BOUND = "bound"  # the first binding in covering order names the schema's Connection
     UNCOVERED = "uncovered"  # no live binding selects it
     ELSEWHERE = "elsewhere"  # that binding names another Connection than the schema's
+    UNBINDING = "unbinding"  # none does any longer, and the one that did is being undone
+    ABANDONED = "abandoned"  # the same, while the provider cannot be reached
 
 
 class Hold(StrEnum):
@@ -65,6 +67,7 @@ class Duty(StrEnum):
 
     SERVE = "serve"
     DRAIN = "drain"
+    UNBIND = "unbind"
 
 
 class Verdict(StrEnum):
@@ -172,6 +175,45 @@ class OwnBinding(StrEnum):
     GOING = "going"  # ours, and being deleted
 
 
+class Some(StrEnum):
+    """Whether there is any."""
+
+    NONE = "none"
+    SOME = "some"
+
+
+class BindingKind(StrEnum):
+    """Which kind of binding is undone."""
+
+    BINDING = "Binding"
+    CLUSTER_BINDING = "ClusterBinding"
+
+
+class Provider(StrEnum):
+    """Whether the provider of a binding that is undone can be asked."""
+
+    REACHABLE = "reachable"
+    UNREACHABLE = "unreachable"  # no credentials, or no answer for 60 s and three tries
+
+
+class Standing(StrEnum):
+    """What stands on the consumer under the CRD's name of an API that is undone."""
+
+    HERE = "here"  # with our markers, through the binding's Connection
+    ELSEWHERE = "elsewhere"  # pinned to another Connection
+    UNMANAGED = "unmanaged"  # without our markers
+    ABSENT = "absent"
+    GOING = "going"  # ours, and being deleted
+
+
+class Undoing(StrEnum):
+    """What is done about one API of a binding that is undone."""
+
+    UNBIND = "unbind"  # instances are let go one by one, as duty and ownership say
+    ABANDON = "abandon"  # instances are let go without a look at their copies
+    DONE = "done"  # nothing (more) is to be done
+
+
 FACTS: Final[dict[str, type[StrEnum]]] = {
     "life": Life,
     "cover": Cover,
@@ -191,5 +233,13 @@ FACTS: Final[dict[str, type[StrEnum]]] = {
     "autoBind": AutoBind,
     "exports": Exported,
     "binding": OwnBinding,
+    "kind": BindingKind,
+    "others": Some,
+    "provider": Provider,
+    "standing": Standing,
+    "instances": Some,
+    "left": Some,
+    "bindings": Some,
+    "sharing": Some,
 }
 """Every fact by the name that tables use for it."""

@@ -37,6 +37,7 @@ class Step(StrEnum):
     RESOLVED = "resolved"
     UNMARK = "unmark"
     HELD = "held"
+    CLEAR = "clear"
     # schemas
     INSTALL = "install"
     UPDATE = "update"
@@ -45,6 +46,13 @@ class Step(StrEnum):
     BIND = "bind"
     REBIND = "rebind"
     UNBIND = "unbind"
+    # unwinding
+    LEFT = "left"
+    REMOVE = "remove"
+    KEEP = "keep"
+    KEEP_SECRET = "keep-secret"
+    FREE = "free"
+    FREE_SECRET = "free-secret"
 
 
 MEANING: Final[dict[Step, str]] = {
@@ -64,16 +72,23 @@ MEANING: Final[dict[Step, str]] = {
     Step.RESOLVED: "Event on the instance: the refusal is over",
     Step.UNMARK: "patch of the instance's conflict annotation: remove",
     Step.HELD: "Event on the instance: whose finalizers hold the copy",
+    Step.CLEAR: "patch of the instance's status: take our Synced=False away",
     Step.INSTALL: "create the CRD on the consumer, stamped with our markers",
     Step.UPDATE: "replace the spec of the CRD on the consumer (uid and version)",
     Step.STAMP: "patch of the consumer CRD's markers, nothing else",
     Step.BIND: "create the Connection's ClusterBinding, listing every exported API",
     Step.REBIND: "patch of that ClusterBinding's spec: its Connection and its list of APIs (uid)",
     Step.UNBIND: "delete of that ClusterBinding (uid)",
+    Step.LEFT: "Warning Event on the binding: what may remain on the provider",
+    Step.REMOVE: "delete of the CRD on the consumer, and so of its instances (uid)",
+    Step.KEEP: "patch of the finalizers of the binding or Connection: add ours",
+    Step.KEEP_SECRET: "patch of the finalizers of the Connection's Secret: add ours",
+    Step.FREE: "patch of the finalizers of the binding or Connection: remove ours",
+    Step.FREE_SECRET: "patch of the finalizers of the Connection's Secret: remove ours",
 }
 
 BEST_EFFORT: Final = frozenset(
-    {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.RENEW}
+    {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.RENEW, Step.CLEAR}
 )
 """Steps whose failure never stops the steps after them: traces, which are not effects; and renew,
 without which deliver fails as it did before."""

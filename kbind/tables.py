@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kbind.facts import Duty, Source, Verdict
+from kbind.facts import Duty, Source, Undoing, Verdict
 from kbind.steps import Step
 
 
@@ -42,7 +42,7 @@ DUTY: Final = TableSpec(
     "What does this pass owe a consumer instance? Asked before the provider is looked at.",
     ("life", "cover", "hold", "policy"),
     Duty,
-    frozenset({Step.RELEASE}),
+    frozenset({Step.CLEAR, Step.UNMARK, Step.RELEASE}),
     documents=("instance",),
 )
 OWNERSHIP: Final = TableSpec(
@@ -77,6 +77,7 @@ INSTANCE: Final = TableSpec(
             Step.RESOLVED,
             Step.UNMARK,
             Step.HELD,
+            Step.CLEAR,
         }
     ),
     documents=("instance", "copy"),
@@ -103,8 +104,40 @@ AUTOBIND: Final = TableSpec(
     None,
     frozenset({Step.BIND, Step.REBIND, Step.UNBIND}),
 )
+CLEANUP: Final = TableSpec(
+    "cleanup",
+    "What is undone of one API whose binding is being deleted?",
+    ("kind", "others", "provider", "standing", "instances"),
+    Undoing,
+    frozenset({Step.REMOVE}),
+)
+BINDING: Final = TableSpec(
+    "binding",
+    "What holds a binding, and when may it go?",
+    ("life", "left"),
+    None,
+    frozenset({Step.KEEP, Step.FREE}),
+)
+CONNECTION: Final = TableSpec(
+    "connection",
+    "What holds a Connection and its Secret, and when may they go?",
+    ("life", "bindings", "binding", "sharing"),
+    None,
+    frozenset({Step.KEEP, Step.KEEP_SECRET, Step.UNBIND, Step.FREE_SECRET, Step.FREE}),
+)
 
 TABLES: Final[dict[str, TableSpec]] = {
-    t.name: t for t in (DUTY, OWNERSHIP, INSTANCE, SOURCE, DELIVERY, AUTOBIND)
+    t.name: t
+    for t in (
+        DUTY,
+        OWNERSHIP,
+        INSTANCE,
+        SOURCE,
+        DELIVERY,
+        AUTOBIND,
+        BINDING,
+        CLEANUP,
+        CONNECTION,
+    )
 }
 """The decision tables by name; ``copying`` is a list of flows and has its own shape."""

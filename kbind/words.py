@@ -31,7 +31,8 @@ ORPHAN: Final = "Orphan"
 API_APPROVED: Final = "api-approved.kubernetes.io"  # Kubernetes demands it of protected groups
 
 # Finalizers.
-SYNCER: Final = f"{GROUP}/syncer"
+SYNCER: Final = f"{GROUP}/syncer"  # on instances
+CLEANUP: Final = f"{GROUP}/cleanup"  # on bindings, Connections, and their Secrets
 
 # Field managers.
 MANAGER: Final = "kbind-konnector"
@@ -87,6 +88,9 @@ class Reason(StrEnum):
     OWNED_BY_ANOTHER = "OwnedByAnother"
     CONFLICT_RESOLVED = "ConflictResolved"
     AWAITING_FINALIZERS = "AwaitingFinalizers"
+    UNBINDING = "Unbinding"
+    DRAINING_BINDINGS = "DrainingBindings"
+    COPIES_LEFT = "CopiesLeft"
 
 
 # Periods, in seconds.

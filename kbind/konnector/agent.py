@@ -24,12 +24,14 @@ from kbind.cluster.transport import Transport
 from kbind.cover import Bound, Ref
 from kbind.errors import ClusterError, NotServed
 from kbind.hooks import Sources
+from kbind.keeping import is_kept
 from kbind.konnector.bindings import BindingStatuses
 from kbind.konnector.connection import ConnectionRunner
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, Shared, utc_now
 from kbind.konnector.syncer import Hooks, Syncer
+from kbind.konnector.unbinding import Unbinding
 from kbind.rulebook import Rulebook
 from kbind.schema import ExportedApi, Served, connection_of, is_established, is_managed, served
 from kbind.situation import Scope
@@ -91,6 +93,7 @@ class Konnector:
         self._runners: dict[str, Running] = {}
         self._known: dict[Ref, Bound] = {}
         self._statuses = BindingStatuses(self.shared, self.syncers)
+        self._unbinding = Unbinding(self.shared, self.syncers)
         self._bindings: Lane[Ref] = Lane(self._binding_turn)
         self._unwritten: Counter[Ref] = Counter()  # failures in a row
         self._syncer_work = asyncio.Event()
@@ -188,9 +191,7 @@ class Konnector:
         if not self.ready:
             return
         entry = self.shared.caches.connections.get(key)
-        live = entry is not None and not orjson.loads(entry.raw)["metadata"].get(
-            "deletionTimestamp"
-        )
+        live = entry is not None and _is_wanted(orjson.loads(entry.raw))
         running = self._runners.get(key.name)
         if running is not None and not (live and entry is not None and entry.uid == running.uid):
             del self._runners[key.name]
@@ -225,7 +226,10 @@ class Konnector:
         before, after = self._known.pop(ref, None), self.shared.bound(ref)
         if after is not None:
             self._known[ref] = after
-            self._bindings.add(ref)
+        self._bindings.add(ref)
+        if ref.key not in self.shared.caches.of(ref.kind):
+            for running in self._runners.values():
+                running.runner.wake()  # one that is being deleted may have waited for it
         if before == after:
             return
         if ref.kind == "ClusterBinding":
@@ -247,8 +251,18 @@ class Konnector:
             self._wake(bound.connection)
 
     async def _binding_turn(self, ref: Ref) -> float | None:
+        entry = self.shared.caches.of(ref.kind).get(ref.key)
+        binding = None if entry is None else orjson.loads(entry.raw)
+        if binding is None:
+            self._unbinding.forget(ref)
+            return None
         try:
-            again = await self._statuses.turn(ref)
+            if binding["metadata"].get("deletionTimestamp"):
+                again = await self._unbinding.undo(ref, binding)
+            elif await self._unbinding.keep(ref, binding):
+                again = await self._statuses.turn(ref, binding)
+            else:
+                again = None  # the event of its finalizer brings it back
         except ClusterError as error:
             self._unwritten[ref] += 1
             log.info("a binding's status was not written", binding=str(ref), error=str(error))
@@ -338,6 +352,11 @@ class Konnector:
                 await asyncio.sleep(words.BACKSTOP)
                 for syncer in self.syncers.values():
                     syncer.touch()
+
+
+def _is_wanted(connection: Mapping[str, Any]) -> bool:
+    """Whether a Connection has a runner: one that is being deleted, for as long as it is held."""
+    return not connection["metadata"].get("deletionTimestamp") or is_kept(connection)
 
 
 def _fits(how: Served, export: ExportedApi | None) -> bool:

@@ -62,13 +62,8 @@ class BindingStatuses:
         self._shared = shared
         self._syncers = syncers
 
-    async def turn(self, ref: Ref) -> float | None:
-        """Judges one binding; due again after the binding interval. Raises ClusterError."""
-        cache = self._shared.caches.of(ref.kind)
-        entry = cache.get(ref.key)
-        if entry is None:
-            return None
-        binding = orjson.loads(entry.raw)
+    async def turn(self, ref: Ref, binding: Mapping[str, Any]) -> float | None:
+        """Judges one live binding; due again after the binding interval. Raises ClusterError."""
         standing = binding.get("status") or {}
         generation = binding["metadata"].get("generation", 1)
         status = dict(standing)
@@ -100,6 +95,7 @@ class BindingStatuses:
                 now=self._shared.timestamp(),
             ),
         }
+        cache = self._shared.caches.of(ref.kind)
         await statuses.write(self._shared.consumer, APIS[ref.kind], cache, binding, status)
         return self._shared.settings.binding_interval
 

@@ -31,6 +31,7 @@ from kbind.konnector import status as statuses
 from kbind.konnector.autobind import auto_bind
 from kbind.konnector.delivery import Delivery
 from kbind.konnector.discovery import discover, policies
+from kbind.konnector.holding import hold
 from kbind.konnector.judging import Stop, judge_ready, judge_stopped
 from kbind.konnector.link import Link, Outcome, Policies
 from kbind.konnector.secret import SecretWatch
@@ -89,9 +90,14 @@ class ConnectionRunner:
         if entry is None:
             return
         connection = orjson.loads(entry.raw)
+        going = bool(connection["metadata"].get("deletionTimestamp"))
+        held = Outcome(None)
         try:
             wanted = policies(connection)
-            link = await self._engage(connection, wanted)
+            held = await self._hold(connection)
+            if going and held.reason is None:
+                return  # it is free to go
+            link = await self._engage(connection, wanted, going=going)
             judgements = judge_ready(link, wanted)
         except Stop as stop:
             judgements = self._stopped(stop)
@@ -99,6 +105,8 @@ class ConnectionRunner:
             log.exception("a pass over a connection broke; please report it", name=self.name)
             message = f"{type(error).__name__}; the konnector's log has more"
             judgements = self._stopped(Stop(Condition.READY, Reason.INTERNAL_ERROR, message))
+        if held.reason is not None:
+            judgements[-1] = Judgement(Condition.READY, "False", held.reason, held.message)
         self._on_change(self.name)
         if judgements[-1].status == "Unknown" and (connection.get("status") or {}).get(
             "conditions"
@@ -111,12 +119,27 @@ class ConnectionRunner:
             self._link.ready = False
         return judge_stopped(stop)
 
-    async def _engage(self, connection: Mapping[str, Any], wanted: Policies) -> Link:
-        """Raises Stop where the Connection cannot be Ready."""
+    async def _hold(self, connection: Mapping[str, Any]) -> Outcome:
+        """Nothing is done before the Connection and its Secret are held. Raises Stop."""
+        try:
+            return await hold(self._shared, connection, await self._watched(connection).seen())
+        except Forbidden as error:
+            raise Stop(Condition.PERMISSION_DENIED, Reason.FORBIDDEN, str(error)) from error
+
+    def _watched(self, connection: Mapping[str, Any]) -> SecretWatch:
         if self._secret is None:
             reference = connection["spec"]["kubeconfigSecretRef"]
             self._secret = SecretWatch(self._shared.consumer, reference, self.wake)
-        link = await self._line(await self._secret.credentials())
+        return self._secret
+
+    async def _engage(
+        self, connection: Mapping[str, Any], wanted: Policies, *, going: bool
+    ) -> Link:
+        """going: the line is kept in service and nothing new is begun. Raises Stop where the
+        Connection cannot be Ready."""
+        watched = self._watched(connection)
+        link = await self._line(await watched.credentials())
+        link.parting = watched.parting
         now = asyncio.get_running_loop().time()
         interval = self._shared.settings.discovery_interval
         age = None if link.discovered_at is None else now - link.discovered_at
@@ -127,6 +150,8 @@ class ConnectionRunner:
             await discover(link, wanted.source, self._shared.book, self._shared.sources, now)
             link.discovered_at = now
         link.ready = True
+        if going:
+            return link
         link.auto_bound = await auto_bind(self._shared, connection, wanted.auto_bind, link)
         await self._deliver(link, wanted)
         return link
@@ -240,6 +265,6 @@ def _wanted(coverage: Coverage, connection: str, name: str, export: ExportedApi 
     for bound in coverage.listing(name):
         # A Binding cannot bind a cluster-scoped API.
         fits = export is None or export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
-        if fits and bound.connection == connection:
+        if bound.kept and fits and bound.connection == connection:
             return Wanted.BOUND
     return Wanted.UNBOUND

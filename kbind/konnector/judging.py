@@ -117,6 +117,8 @@ def _note(link: Link, policies: Policies) -> str:
         notes.append(f"not to be read, what was known of it stands: {listed(parts)}")
     if policies.source == Asked.AUTO:
         notes.append(f"schema source Auto uses {link.source_name}")
+    if link.parting:
+        notes.append(link.parting)
     if link.auto_bound.message:
         notes.append(link.auto_bound.message)
     return "; ".join(notes)

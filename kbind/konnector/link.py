@@ -31,7 +31,8 @@ class Link:
     answers for it. exports: by name; failed, unread: what the last discovery could not tell, so
     that what was known stands; empty_since: when discovery first found none, and has since.
     delivered: by API; memo: what that was decided on, so that nothing unchanged is read again.
-    Times are the loop's, in seconds.
+    parting: that the Secret with the credentials is being deleted. Times are the loop's, in
+    seconds.
     """
 
     connection: str
@@ -50,6 +51,7 @@ class Link:
     delivered: dict[str, Outcome] = field(default_factory=dict)
     memo: dict[str, tuple[object, ...]] = field(default_factory=dict)
     auto_bound: Outcome = Outcome(None)
+    parting: str = ""
 
     @property
     def source(self) -> SchemaSource:

@@ -10,7 +10,7 @@ from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cover import Bound
 from kbind.errors import ClusterError, Forbidden, Invalid, ServerFailed
-from kbind.facts import Copy, Duty
+from kbind.facts import Copy, Cover, Duty
 from kbind.managed import Outdated, outdated
 from kbind.observe import instance as observe
 from kbind.perform import Batch, perform
@@ -72,6 +72,7 @@ class Passes:
         memory: Memory,
         now: str,
         unserved: ClusterError | None = None,
+        ending: Cover = Cover.UNCOVERED,
     ) -> Report:
         """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
         that the provider does not serve the API, so that it need not be asked for a copy."""
@@ -84,7 +85,7 @@ class Passes:
             outdated=memory.outdated,
         )
         duty = self._decide(
-            "duty", observe.duty_facts(instance, bound, self.scope.connection), situation
+            "duty", observe.duty_facts(instance, bound, self.scope.connection, ending), situation
         )
         if duty.steps is not None:
             return await self._carry_out((duty,), duty, situation, memory, None)
@@ -102,10 +103,7 @@ class Passes:
         return await self._carry_out((duty, ownership, writes), writes, situation, memory, sight)
 
     def _decide(self, table: str, facts: dict[str, str], situation: Situation) -> Decision:
-        for fact in self.book.declared(table):
-            document = {"instance": situation.instance, "copy": situation.copy}
-            facts[fact.name] = fact.word(document)
-        return self.book.decide(table, facts)
+        return decide(self.book, table, facts, situation)
 
     async def _look(
         self,
@@ -116,14 +114,15 @@ class Passes:
         unserved: ClusterError | None,
     ) -> observe.Sight:
         """The copy from the cache, or from the provider where a decision needs to be sure."""
-        never = duty is Duty.DRAIN and not self.scope.fits
+        leaving = duty is not Duty.SERVE
+        never = leaving and not self.scope.fits
         if raw is None and (memory.gone or never):
             return observe.Sight(None, Copy.ABSENT)
         if raw is None and unserved is not None:
             return observe.Sight(None, Copy.UNREADABLE, trouble=unserved)
         # The watch shows copies with our label only. To one that was held or refused before,
         # or that is to be let go, absence there is no proof.
-        unsure = raw is None and (duty is Duty.DRAIN or situation.held or situation.refused)
+        unsure = raw is None and (leaving or situation.held or situation.refused)
         if memory.doubt or unsure:
             path = self.scope.api.path(situation.key)
             provider = self.clients[Side.PROVIDER]
@@ -141,6 +140,14 @@ class Passes:
         plan = Plan(decisions, last.steps or (), situation.reason, last.recheck)
         batch = await perform(plan.steps, situation, self.clients, memory.settled)
         return Report(self.scope, situation.key, plan, batch, sight)
+
+
+def decide(book: Rulebook, table: str, facts: dict[str, str], situation: Situation) -> Decision:
+    """The decision of one of the tables that look at an instance: overlays may declare facts."""
+    for fact in book.declared(table):
+        document = {"instance": situation.instance, "copy": situation.copy}
+        facts[fact.name] = fact.word(document)
+    return book.decide(table, facts)
 
 
 def untold(memory: Memory) -> str | None:

@@ -47,11 +47,25 @@ class SecretWatch:
     def close(self) -> None:
         self._task.cancel()
 
-    async def credentials(self) -> Credentials:
-        """What the Secret holds now. Raises Stop."""
+    async def seen(self) -> bytes | None:
+        """The Secret as it is known, once it has been looked for."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LOOK):
                 await self._reflector.synced.wait()
+        entry = self._cache.get(self._key)
+        return None if entry is None else entry.raw
+
+    @property
+    def parting(self) -> str:
+        """That it is being deleted, which our finalizer holds up; else empty."""
+        entry = self._cache.get(self._key)
+        if entry is None or not orjson.loads(entry.raw)["metadata"].get("deletionTimestamp"):
+            return ""
+        return f"Secret {self._key} is being deleted; it goes with the last Connection to use it"
+
+    async def credentials(self) -> Credentials:
+        """What the Secret holds now. Raises Stop."""
+        await self.seen()
         if not self._reflector.synced.is_set():
             error = self._reflector.error
             reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.PENDING

@@ -12,7 +12,7 @@ from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Transport
-from kbind.cover import Bound, Coverage, Ref
+from kbind.cover import Bound, Coverage, Ending, Ref
 from kbind.errors import SpecInvalid
 from kbind.hooks import Sources
 from kbind.konnector.link import Link
@@ -28,12 +28,14 @@ def utc_now() -> datetime:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Seconds. recheck: until a refusal, or what else no event ends, is looked at again.
-    settle: between two discoveries that find no export until autoBind takes that for true."""
+    settle: between two discoveries that find no export until autoBind takes that for true.
+    patience: until a provider that cannot be asked counts as unreachable for an unbinding."""
 
     discovery_interval: float = PERIOD
     binding_interval: float = PERIOD
     recheck: float = PERIOD
     settle: float = PERIOD
+    patience: float = 2 * PERIOD
 
 
 @dataclass(slots=True)
@@ -53,7 +55,8 @@ class Caches:
 @dataclass(slots=True)
 class Shared:
     """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
-    clients of lines that were given up, to be closed once no syncer uses them."""
+    clients of lines that were given up, to be closed once no syncer uses them. endings: APIs of
+    bindings that are being undone."""
 
     consumer: Client
     cluster: str
@@ -66,6 +69,7 @@ class Shared:
     caches: Caches = field(default_factory=Caches)
     links: dict[str, Link] = field(default_factory=dict)
     retired: list[Client] = field(default_factory=list)
+    endings: dict[tuple[Ref, str], Ending] = field(default_factory=dict)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:
@@ -76,7 +80,8 @@ class Shared:
         """All live bindings as they are known now."""
         if self._coverage is None:
             known = (self.bound(ref) for ref in self.all_bindings())
-            self._coverage = Coverage(bound for bound in known if bound is not None)
+            live = [bound for bound in known if bound is not None]
+            self._coverage = Coverage(live, self.endings.values())
         return self._coverage
 
     def bindings_changed(self) -> None:

@@ -110,6 +110,19 @@ class Syncer:
         error = self._reflectors[1].error
         return self._misfit or (error if isinstance(error, NotServed) else None)
 
+    @property
+    def reaches(self) -> bool:
+        """Whether both sides are known and followed, so that what is asked for gets done."""
+        return self._open and self.trouble is None
+
+    def held(self, namespace: str = "") -> int:
+        """How many instances (of a namespace) carry our finalizer."""
+        mark = words.SYNCER.encode()
+        return sum(
+            namespace in ("", key.namespace) and mark in entry.raw and is_held(entry.raw)
+            for key, entry in self.instances.items()
+        )
+
     def start(self) -> None:
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
 
@@ -170,6 +183,7 @@ class Syncer:
                 memory,
                 self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
                 self._unserved,
+                self._coverage().ending(self.scope.api.name, key.namespace),
             )
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
@@ -295,6 +309,11 @@ def _of_the_server(error: ClusterError) -> bool:
     if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
         return True
     return error.status in (502, 503, 504)
+
+
+def is_held(raw: bytes) -> bool:
+    """Whether an instance carries our finalizer."""
+    return words.SYNCER in (orjson.loads(raw)["metadata"].get("finalizers") or ())
 
 
 def _misfit(scope: Scope) -> ClusterError:

@@ -25,14 +25,17 @@ class Reader(Protocol):
         ...
 
 
-def duty_facts(instance: Mapping[str, Any], bound: Bound | None, connection: str) -> dict[str, str]:
-    """The facts of the duty table. bound: the covering binding; connection: the schema's."""
+def duty_facts(
+    instance: Mapping[str, Any], bound: Bound | None, connection: str, ending: Cover
+) -> dict[str, str]:
+    """The facts of the duty table. bound: the covering binding; connection: the schema's;
+    ending: the cover where no live binding covers it."""
     metadata = instance["metadata"]
     annotations = metadata.get("annotations") or {}
     orphan = annotations.get(words.DELETION_POLICY) == words.ORPHAN
     held = words.SYNCER in (metadata.get("finalizers") or ())
     if bound is None:
-        cover = Cover.UNCOVERED
+        cover = ending
     else:
         cover = Cover.BOUND if bound.connection == connection else Cover.ELSEWHERE
     return {

@@ -124,6 +124,8 @@ async def clean(handle: Handle) -> None:
     await limit(handle)
     for secret in await handle.list("v1", "Secret"):
         if secret["metadata"]["namespace"] == "kbind":
+            if secret["metadata"].get("finalizers"):
+                await handle.merge(secret, {"metadata": {"finalizers": None}})
             await handle.delete(secret)
     crds = await handle.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     core = [crd for crd in crds if crd["spec"]["group"] == "core.kbind.io"]

@@ -130,7 +130,7 @@ async def test_the_key_in_the_secret_may_be_named(
     assert "'kubeconfig'" in message(seen, "SecretValid")
 
 
-async def test_a_secret_that_goes_stops_the_sync_until_it_is_back(
+async def test_a_secret_that_is_taken_by_force_stops_the_sync_until_it_is_back(
     world: World, konnector: RunningKonnector
 ) -> None:
     await bind_widgets(world)
@@ -140,6 +140,7 @@ async def test_a_secret_that_goes_stops_the_sync_until_it_is_back(
     await world.provider.until(one, lambda seen: seen)
 
     await world.consumer.delete(secret(None))
+    await world.consumer.merge(secret(None), {"metadata": {"finalizers": None}})
     await reason(world.consumer, PROVIDER, "Ready", "SecretNotFound")
     assert await world.provider.find(one)
     await world.consumer.merge(one, {"spec": {"size": 2}})
@@ -408,7 +409,7 @@ async def test_an_unknown_schema_source_is_named(world: World, konnector: Runnin
     await world.consumer.established(WIDGETS)
 
 
-async def test_a_deleted_connection_stops_its_sync_and_nothing_else(
+async def test_a_connection_taken_by_force_stops_its_sync_and_nothing_else(
     world: World, konnector: RunningKonnector
 ) -> None:
     await bind_widgets(world)
@@ -419,6 +420,7 @@ async def test_a_deleted_connection_stops_its_sync_and_nothing_else(
     copy = await world.provider.until(one, lambda seen: seen)
 
     await world.consumer.delete(PROVIDER)
+    await world.consumer.merge(PROVIDER, {"metadata": {"finalizers": None}})
     bound = binding([WIDGETS], "team-a")
     await reason(world.consumer, bound, "Ready", "ConnectionNotFound")
     await world.consumer.merge(one, {"spec": {"size": 2}})

@@ -28,6 +28,7 @@ def test_a_connection_made_anew_behind_the_watch_leads_to_its_own_provider() -> 
             here.deny(USER, verb, CONNECTIONS)
         here.break_streams()
         await story.wait(1)
+        await story.consumer.merge(connection(), {"metadata": {"finalizers": None}})
         await story.consumer.delete(connection())
         anew = connection() | {"spec": connection("other")["spec"]}
         await story.consumer.create(anew)

@@ -16,7 +16,7 @@ from kbind.rulebook import Copying
 from kbind.rulebook.expressions import Expression
 from kbind.situation import Situation
 from kbind.steps import BEST_EFFORT, Side, Step
-from kbind.tables import AUTOBIND, DELIVERY
+from kbind.tables import DUTY, INSTANCE
 from kbind.words import Reason
 from tests.unit.build import (
     BOOK,
@@ -37,7 +37,7 @@ from tests.unit.build import (
 
 EARLIER = "example.org/v1alpha1"
 MARKERS = ownership.markers(CLUSTER, UID)
-STEPS = sorted(set(Step) - DELIVERY.steps - AUTOBIND.steps)
+STEPS = sorted(DUTY.steps | INSTANCE.steps)
 TEXT = f"{Reason.FOREIGN_OBJECT_EXISTS}: {ownership.refusal(Copy.MARKERLESS)}"
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -629,4 +629,4 @@ def test_a_call_changes_no_object_that_it_is_made_from(step: Step, there: Object
 
 def test_traces_are_best_effort_and_what_the_next_step_makes_known() -> None:
     traces = {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD}
-    assert traces | {Step.RENEW} == BEST_EFFORT
+    assert traces | {Step.RENEW, Step.CLEAR} == BEST_EFFORT

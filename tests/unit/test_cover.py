@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import pytest
 
+from kbind import words
 from kbind.apis import Key
-from kbind.cover import Bound, Coverage, Ref
-from kbind.facts import ConflictPolicy
+from kbind.cover import Bound, Coverage, Ending, Ref
+from kbind.facts import ConflictPolicy, Cover
 
 WIDGETS, GADGETS = "widgets.example.org", "gadgets.example.org"
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
@@ -25,7 +27,7 @@ def bound(
 ) -> Bound:
     kind = "Binding" if namespace else "ClusterBinding"
     ref = Ref(kind, Key(namespace, name))
-    return Bound(ref, connection, apis, ConflictPolicy.FAIL, created)
+    return Bound(ref, connection, apis, ConflictPolicy.FAIL, created, True)
 
 
 def first(*bindings: Bound, namespace: str = "team-a", api: str = WIDGETS) -> str | None:
@@ -69,6 +71,21 @@ def test_the_connection_of_the_first_counts_whether_it_suits_or_not() -> None:
     assert covering.connection == "b"
 
 
+def test_a_binding_covers_once_it_is_kept() -> None:
+    early = replace(bound("early", created=EARLY), kept=False)
+    assert first(early) is None
+    assert first(early, bound("late", created=LATE)) == "late"
+    assert Coverage([early]).listing(WIDGETS) == [early]
+
+
+def test_what_is_being_undone_covers_where_nothing_else_does() -> None:
+    ref = Ref("Binding", Key("team-a", "gone"))
+    coverage = Coverage([], [Ending(ref, WIDGETS, Cover.ABANDONED)])
+    assert coverage.ending(WIDGETS, "team-a") is Cover.ABANDONED
+    assert coverage.ending(WIDGETS, "team-b") is Cover.UNCOVERED
+    assert coverage.ending(GADGETS, "team-a") is Cover.UNCOVERED
+
+
 def test_all_bindings_of_an_api_are_listed_in_order_and_once() -> None:
     coverage = Coverage([bound("b", "x"), bound("a", apis=(WIDGETS, WIDGETS, GADGETS))])
     assert [met.ref.key.name for met in coverage.listing(WIDGETS)] == ["a", "b"]
@@ -83,7 +100,12 @@ def test_apis_are_told_by_connection() -> None:
 
 
 def binding(**spec: Any) -> dict[str, Any]:
-    metadata = {"name": "one", "namespace": "team-a", "creationTimestamp": EARLY}
+    metadata = {
+        "name": "one",
+        "namespace": "team-a",
+        "creationTimestamp": EARLY,
+        "finalizers": [words.CLEANUP],
+    }
     apis = [{"name": WIDGETS}, {"name": GADGETS}]
     return {"metadata": metadata, "spec": {"connectionRef": {"name": "a"}, "apis": apis} | spec}
 

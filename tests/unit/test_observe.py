@@ -21,7 +21,7 @@ from kbind.errors import (
     Unauthorized,
     Unreachable,
 )
-from kbind.facts import ConflictPolicy, Copy
+from kbind.facts import ConflictPolicy, Copy, Cover
 from kbind.observe.instance import cached, duty_facts, fresh, ownership_facts
 from tests.unit.build import CLUSTER, PATH, UID, Object, copy, instance
 
@@ -30,11 +30,13 @@ PROVIDER = "provider-a"
 
 def bound(connection: str = PROVIDER, policy: ConflictPolicy = ConflictPolicy.FAIL) -> Bound:
     ref = Ref("Binding", Key("team-a", "one"))
-    return Bound(ref, connection, ("widgets.example.org",), policy, "2026-01-01T00:00:00Z")
+    return Bound(ref, connection, ("widgets.example.org",), policy, "2026-01-01T00:00:00Z", True)
 
 
-def facts(made: Object, binding: Bound | None = None) -> tuple[str, ...]:
-    found = duty_facts(made, binding, PROVIDER)
+def facts(
+    made: Object, binding: Bound | None = None, ending: Cover = Cover.UNCOVERED
+) -> tuple[str, ...]:
+    found = duty_facts(made, binding, PROVIDER, ending)
     assert list(found) == ["life", "cover", "hold", "policy"]
     return tuple(found.values())
 

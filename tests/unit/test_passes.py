@@ -33,7 +33,7 @@ KEY = Key("team-a", "one")
 
 
 def bound(policy: ConflictPolicy = ConflictPolicy.FAIL, connection: str = "provider-a") -> Bound:
-    return Bound(Ref("Binding", KEY), connection, ("widgets.example.org",), policy, NOW)
+    return Bound(Ref("Binding", KEY), connection, ("widgets.example.org",), policy, NOW, True)
 
 
 def going(**fields: Any) -> Object:
