@@ -38,7 +38,7 @@ demo: setup ## Show kbind at work, on two clusters in memory
 	$(BIN)/kbind demo
 
 test: setup control-plane ## Run all tests
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 quick: setup ## Run the tests that need no real API server
 	$(BIN)/pytest -m "not real" $(PYTEST_ARGS)

@@ -146,12 +146,18 @@ def consumer_crd(
         },
         "spec": {
             "group": given["group"],
-            "names": dict(given["names"]),
+            "names": _names(given["names"]),
             "scope": given["scope"],
             "versions": versions,
             "conversion": {"strategy": "None"},
         },
     }
+
+
+def _names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """With what a server fills in, so that nothing seems to have changed when it has."""
+    kind = given["kind"]
+    return {"singular": kind.lower(), "listKind": f"{kind}List"} | dict(given)
 
 
 def local_word(

@@ -168,9 +168,7 @@ async def _stay(stage: Stage, options: Options) -> None:
             screen.line(f"      kubectl --kubeconfig {paths[name]} {what}")
         screen.line()
         if options.binaries is None:
-            screen.say(
-                "In memory no OpenAPI is served: give kubectl apply and create --validate=false."
-            )
+            screen.say("In memory OpenAPI is served in part: give kubectl apply --validate=false.")
             screen.line()
         await asyncio.Event().wait()
 

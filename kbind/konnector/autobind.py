@@ -56,7 +56,8 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
         log.info("autoBind", connection=name, step=str(step), rule=decision.rule)
     if decision.reason is None:
         return Outcome(None)
-    return Outcome(decision.reason, _MESSAGES[Reason(decision.reason)].format(name=name))
+    text = _MESSAGES.get(Reason(decision.reason), f"autoBind: {decision.why}")
+    return Outcome(decision.reason, text.format(name=name))
 
 
 def exported_word(link: Link, settle: float) -> Exported:

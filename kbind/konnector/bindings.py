@@ -127,6 +127,10 @@ class BindingStatuses:
         ours = crd is not None and connection_of(crd) == bound.connection
         if problem is not None and not (ours and problem[0] in _SYNCED_ALL_THE_SAME):
             unsynced = problem
+        first = coverage.covering(name, bound.ref.key.namespace)
+        if problem is None and first is not None and first.connection != bound.connection:
+            text = f"{name} is bound by {first.ref} first, through Connection {first.connection}"
+            problem = unsynced = (Reason.MANAGED_ELSEWHERE, text)
         return ApiState(name, digest, conflicts, problem, unsynced, denied, note)
 
     def _problem(

@@ -24,6 +24,7 @@ from kbind.errors import (
     KbindError,
     SchemaSourceError,
     Unauthorized,
+    Unreachable,
 )
 from kbind.facts import PullPolicy, Wanted
 from kbind.hooks import ExportedApi
@@ -41,6 +42,7 @@ from kbind.words import Condition, Reason
 log = structlog.get_logger(__name__)
 
 SOON = 0.1  # seconds that wakes are gathered for
+BUDGET = 30.0  # seconds after which a pass begins no further delivery
 
 
 class ConnectionRunner:
@@ -74,6 +76,8 @@ class ConnectionRunner:
                     await self._pass()
                 except ClusterError as error:
                     log.warning("a connection's status was not written", error=str(error))
+                except Exception:
+                    log.exception("a pass over a connection broke; please report it")
                 try:
                     async with asyncio.timeout(self._shared.settings.discovery_interval):
                         await self._wake.wait()
@@ -211,9 +215,21 @@ class ConnectionRunner:
     async def _deliver(self, link: Link, policy: Policies) -> None:
         exports = link.exports or {}
         coverage = self._shared.coverage()
-        # By group, so that a source may read what one group has in common once.
         names = coverage.apis(self.name) | exports.keys()
-        for name in sorted(names, key=lambda name: name.partition(".")[::-1]):
+
+        def place(name: str) -> tuple[bool, tuple[str, ...]]:
+            # What failed goes last. By group, so that a source may read what one has in common
+            # once.
+            last = link.delivered.get(name)
+            failed = last is not None and last.reason == Reason.SCHEMA_SOURCE_FAILED
+            return failed, name.partition(".")[::-1]
+
+        loop = asyncio.get_running_loop()
+        end = loop.time() + BUDGET
+        for name in sorted(names, key=place):
+            if loop.time() > end:
+                self.wake()  # what else there is to do must not wait for slow definitions
+                break
             wanted = _wanted(coverage, self.name, name, exports.get(name))
             if wanted is Wanted.UNBOUND and policy.pull is not PullPolicy.ALL:
                 link.delivered.pop(name, None)
@@ -224,6 +240,10 @@ class ConnectionRunner:
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
+                if isinstance(error, Unreachable | Unauthorized) and error.side == "provider":
+                    link.delivered[name] = outcome
+                    self.lost()  # true of all the others too
+                    break
             if outcome is None:
                 outcome = Outcome(Reason.PENDING, f"CRD {name} changed meanwhile; trying again")
                 self.wake()

@@ -21,8 +21,9 @@ from kbind.hooks import Offer
 from kbind.konnector.discovery import answer
 from kbind.konnector.link import Link, Outcome, Policies
 from kbind.perform import send
+from kbind.plan import Decision
 from kbind.rulebook import Rulebook
-from kbind.schema import consumer_crd, crd_hash, local_word
+from kbind.schema import connection_of, consumer_crd, crd_hash, local_word
 from kbind.steps import Side, Step
 from kbind.words import Reason
 
@@ -36,8 +37,9 @@ _MESSAGES = {
     Reason.PINNED: "CRD {name} stays at the schema of its first pull (updatePolicy Once): it is "
     "{here}, the provider's is {there}",
     Reason.UNMANAGED: "CRD {name} exists without kbind's markers and is not taken over; to hand "
-    "it over, set label " + words.MANAGED + '="true" and annotation ' + words.CONNECTION,
-    Reason.MANAGED_ELSEWHERE: "CRD {name} is managed through another Connection",
+    f'it over, set label {words.MANAGED}="true" and annotation {words.CONNECTION}='
+    '"{connection}"',
+    Reason.MANAGED_ELSEWHERE: "CRD {name} came through Connection {owner} and stays with it",
     Reason.SCHEMA_TERMINATING: "CRD {name} is being deleted",
 }
 
@@ -67,6 +69,8 @@ class Delivery:
         basis = (link.source_name, revision, policies, wanted)
         if link.memo.get(name) == (*basis, version) and not self._due(name):
             return link.delivered[name]
+        if export is None and (why := _unread(link, name)):
+            raise SchemaSourceError(why)
         offer = None if export is None else await _offer(link, name)
         there = None if local is None else orjson.loads(local)
         crd = None if offer is None else _crd(offer, link.connection, there)
@@ -80,7 +84,9 @@ class Delivery:
                 "local": local_word(there, crd, link.connection),
             },
         )
-        outcome = _outcome(decision.reason, name, crd, there)
+        outcome = _outcome(decision, link.connection, name, crd, there)
+        if not decision.steps:
+            self._refused.pop(name, None)
         if offer is not None:
             outcome = replace(outcome, note=offer.note)
         for step in decision.steps or ():
@@ -92,7 +98,7 @@ class Delivery:
                 return None
             except (Invalid, Forbidden) as error:
                 self._refused[name] = asyncio.get_running_loop().time()
-                outcome = Outcome(Reason.SCHEMA_REFUSED, str(error))
+                outcome = Outcome(Reason.SCHEMA_REFUSED, f"CRD {name}: {error}")
                 break
             self._refused.pop(name, None)
             self._crds.learn(written)
@@ -114,6 +120,11 @@ class Delivery:
         return found, int(orjson.loads(found)["metadata"]["resourceVersion"])
 
 
+def _unread(link: Link, name: str) -> str | None:
+    """Why it is not known whether the provider offers an API."""
+    return link.unread.get(name) or link.unread.get(name.partition(".")[2])
+
+
 async def _offer(link: Link, name: str) -> Offer | None:
     return await answer(link.source.definition(name), Offer, type(None))
 
@@ -127,15 +138,20 @@ def _crd(offer: Offer, connection: str, local: Mapping[str, Any] | None) -> dict
 
 
 def _outcome(
-    reason: str | None,
+    decision: Decision,
+    connection: str,
     name: str,
     crd: Mapping[str, Any] | None,
     local: Mapping[str, Any] | None,
 ) -> Outcome:
-    if reason is None:
+    if decision.reason is None:
         return Outcome(None)
     here, there = (None if it is None else crd_hash(it) for it in (local, crd))
-    return Outcome(reason, _MESSAGES[Reason(reason)].format(name=name, here=here, there=there))
+    owner = None if local is None else connection_of(local)
+    # An overlay may give any reason; its rule has the words.
+    text = _MESSAGES.get(Reason(decision.reason), f"CRD {{name}}: {decision.why}")
+    filled = text.format(name=name, here=here, there=there, owner=owner, connection=connection)
+    return Outcome(decision.reason, filled)
 
 
 def schema_call(step: Step, crd: dict[str, Any], local: Mapping[str, Any] | None) -> Call:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from kbind import words
 from kbind.errors import ClusterError, Forbidden, SchemaSourceError, ServerFailed, Throttled
 from kbind.facts import Asked, Listing, PullPolicy, Source, UpdatePolicy
 from kbind.hooks import Exports, SchemaSource, Sources
@@ -75,7 +76,10 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
     if found.error is not None:
         _keep(link, name, found.error, decision.reason)
         return
-    apis = {api.name: api for api in found.exports.apis}
+    if decision.verdict == Source.REPORT:
+        raise Stop(Condition.READY, decision.reason or "", decision.why)
+    # Ours are never copied, whoever offers them: they would lead the konnector about.
+    apis = {api.name: api for api in found.exports.apis if api.group != words.GROUP}
     unread = found.exports.unread
     for known in (link.exports or {}).values():
         if known.name not in apis and (known.name in unread or known.group in unread):
@@ -121,13 +125,32 @@ def _source(link: Link, name: str, sources: Sources) -> SchemaSource:
 
 async def _list(source: SchemaSource) -> _Found:
     try:
-        exports = await answer(source.exports(), Exports)
+        exports = checked(await answer(source.exports(), Exports))
     except Forbidden as error:
         return _Found(Listing.FORBIDDEN, error=error)
     except (ClusterError, SchemaSourceError) as error:
         return _Found(Listing.FAILED, error=error)
     offered = exports.apis or exports.unread
     return _Found(Listing.EXPORTS if offered else Listing.EMPTY, exports)
+
+
+def checked(exports: Exports) -> Exports:
+    """Raises SchemaSourceError for what the contract does not allow among the answers."""
+    try:
+        for api in exports.apis:
+            texts: tuple[object, ...] = (api.name, api.revision, *api.versions)
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError(f"{api.name!r} has a part that is no text")
+            if api.scope not in ("Namespaced", "Cluster"):
+                raise TypeError(f"{api.name} has the scope {api.scope!r}")
+            if api.name != f"{api.resource}.{api.group}":
+                raise TypeError(f"{api.name} is not named after its resource and group")
+        said: list[object] = [*exports.unread, *exports.unread.values()]
+        if not all(isinstance(text, str) for text in said):
+            raise TypeError("unread holds something other than texts")
+    except (AttributeError, TypeError) as error:
+        raise SchemaSourceError(f"the plugin's exports are malformed: {error}") from error
+    return exports
 
 
 async def answer(asked: Awaitable[T], *kinds: type) -> T:

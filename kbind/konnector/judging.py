@@ -115,6 +115,8 @@ def _note(link: Link, policies: Policies) -> str:
     if link.unread:
         parts = [f"{name} ({why})" for name, why in sorted(link.unread.items())]
         notes.append(f"not to be read, what was known of it stands: {listed(parts)}")
+        if policies.auto_bind:
+            notes.append("autoBind waits until all can be read")
     if policies.source == Asked.AUTO:
         notes.append(f"schema source Auto uses {link.source_name}")
     if link.parting:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from kbind.errors import ClusterError, NotFound, NotServed, SchemaSourceError, ServerFailed
 from kbind.hooks import ExportedApi, Exports, Offer, ProviderReader, SourceFactory, hookimpl
 from kbind_sources.builtin import BUILTIN
-from kbind_sources.discovery import Resource, discover
+from kbind_sources.discovery import Discovered, Resource, discover
 from kbind_sources.synthesis import references, synthesize
 
 INDEX: Final = "/openapi/v3"
@@ -42,13 +42,14 @@ class OpenApiSource:
         self._unread: Mapping[str, str] = {}
         self._hashes: Mapping[str, str] = {}
         self._others: dict[str, tuple[str, ...]] = {}
+        self._groups: set[str] = set()
         self._group = ""
         self._read: dict[str, _Read | ClusterError | SchemaSourceError] = {}
 
     async def exports(self) -> Exports:
         found = await discover(self._provider, lambda group: group not in BUILTIN)
         hashes = await self._index()
-        unread = dict(found.unread)
+        unread = dict(found.unread) | self._vanished(found)
         apis = {}
         exports = []
         for name in sorted(found.apis):
@@ -89,6 +90,15 @@ class OpenApiSource:
             raise SchemaSourceError(f"the schema of {name} is nested too deep") from None
         self._others[name] = tuple(sorted(others))
         return offer
+
+    def _vanished(self, found: Discovered) -> dict[str, str]:
+        """Groups that the last discovery had and this one does not know at all: an API server that
+        is starting lists them later than the others. Missed once more, they are gone."""
+        groups = {versions[0].group for versions in found.apis.values()}
+        told = {part for name in found.unread for part in (name, name.partition(".")[2])}
+        missed = self._groups - groups - told
+        self._groups = groups
+        return dict.fromkeys(missed, "discovery does not list it any longer; asking once more")
 
     async def _index(self) -> dict[str, str]:
         """The hashes of documents by their paths."""

@@ -63,6 +63,7 @@ def structural(schema: Schema, *, cut: Iterable[Path] = (), status: bool = False
 class _Work:
     def __init__(self, cut: Iterable[Path]) -> None:
         self.cut = tuple(cut)
+        self._above = {place[:depth] for place in self.cut for depth in range(len(place) + 1)}
         self.loosened: list[Path] = []
 
     def schema(self, given: Schema, path: Path, *, root: bool = False) -> Schema:
@@ -220,7 +221,7 @@ class _Work:
         """CEL rules, where all that they may speak of is as it was."""
         rules = [rule for rule in schema.get(RULES) or () if rule.get("rule")]
         touched = len(self.loosened) > before
-        if touched or any(place[: len(path)] == path for place in self.cut):
+        if touched or path in self._above:
             self.loosened += [path] * len(rules)
         elif rules:
             result[RULES] = [

@@ -8,10 +8,9 @@ checked.
 from __future__ import annotations
 
 import re
-import warnings
 from typing import Any, Final
 
-from kbind_sources.keywords import EMBEDDED, INT_OR_STRING, PRESERVE, Schema
+from kbind_sources.keywords import EMBEDDED, INT_OR_STRING, PRESERVE, Schema, expression
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -84,13 +83,8 @@ def _within(schema: Schema, what: str, size: int) -> bool:
 
 
 def _matches(pattern: str | None, value: str) -> bool:
-    if pattern is None:
-        return True
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return re.search(pattern, value) is not None
-    except re.error:  # of Go's dialect
-        return True
+    known = None if pattern is None else expression(pattern)
+    return known is None or known.search(value) is not None
 
 
 def _in_bounds(schema: Schema, value: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -196,6 +197,78 @@ def test_a_source_that_never_answered_is_reported(answer: Any) -> None:
         assert await story.consumer.find(OWN) is None
 
     told(plugin, autoBind=True)(main)
+
+
+def test_our_own_kinds_are_never_offered() -> None:
+    own = crd("connections", "Connection", scope="Cluster")
+    own["metadata"]["name"] = f"connections.{words.GROUP}"
+    own["spec"]["group"] = words.GROUP
+    plugin = Scripted(own, crd())
+
+    async def main(story: Story) -> None:
+        seen = await connection_after(story, 35)
+        assert names(seen) == [WIDGETS]
+        assert bound(await story.consumer.get(OWN)) == [WIDGETS]
+        assert words.MANAGED not in (
+            await story.consumer.get(crd_ref(f"connections.{words.GROUP}"))
+        )["metadata"].get("labels", {})
+
+    told(plugin, autoBind=True, schema={"pullPolicy": "None"})(main)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"versions": None},
+        {"versions": (1,)},
+        {"scope": "Weird"},
+        {"name": "widgets"},
+        {"revision": None},
+    ],
+    ids=str,
+)
+def test_malformed_exports_are_told_and_the_connection_lives_on(broken: dict[str, Any]) -> None:
+    plugin = Scripted(crd())
+
+    async def main(story: Story) -> None:
+        plugin.instead = Exports((replace(exported(plugin.offered[WIDGETS]), **broken),))
+        seen = await connection_after(story, 65)
+        assert condition(seen, "Ready")
+        assert "exports are malformed" in message(seen, "Ready")
+        assert names(seen) == [WIDGETS]
+        plugin.instead = None
+        assert message(await connection_after(story, 35), "Ready") == ""
+
+    told(plugin)(main)
+
+
+def test_what_is_unread_from_the_start_is_not_told_to_be_gone() -> None:
+    plugin = Scripted(crd(), rockets())
+    plugin.unread = {ROCKETS: "its server is down"}
+
+    async def main(story: Story) -> None:
+        made = await story.consumer.create(binding([ROCKETS]))
+        await story.wait(35)
+        seen = await story.consumer.get(made)
+        assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaSourceFailed"
+        assert "its server is down" in message(seen, "Ready")
+
+    told(plugin)(main)
+
+
+def test_slow_definitions_do_not_hold_up_what_the_connection_says() -> None:
+    many = [crd(f"kind{number}s", f"Kind{number}") for number in range(20)]
+    plugin = Scripted(*many, crd())
+    plugin.slow = {definition["metadata"]["name"] for definition in many}
+
+    async def main(story: Story) -> None:
+        await story.consumer.create(binding(sorted(plugin.offered)))
+        await story.consumer.established(WIDGETS, 30 * 60)
+        plugin.unread = {"space.org": "its server is down"}
+        seen = await connection_after(story, 150)
+        assert "space.org" in message(seen, "Ready")
+
+    told(plugin)(main)
 
 
 def test_a_source_that_cannot_be_made_is_reported() -> None:

@@ -206,6 +206,24 @@ async def test_a_version_without_a_document_leaves_its_api_unread(entry: Any) ->
         await source.definition(WIDGETS)
 
 
+async def test_a_group_that_is_not_listed_is_gone_when_it_is_missed_once_more() -> None:
+    provider = Provider()
+    source = await started(provider)
+    rest = {group: versions for group, versions in OFFERED.items() if group != "other.io"}
+    provider.offer(rest)
+    missed = await source.exports()
+    assert BOXES not in {api.name for api in missed.apis}
+    assert set(missed.unread) == {"other.io"}
+    assert (await source.exports()).unread == {}
+
+    provider.offer(OFFERED)
+    assert BOXES in await revisions(source)
+    provider.offer(rest)
+    assert set((await source.exports()).unread) == {"other.io"}
+    provider.offer(OFFERED)
+    assert (await source.exports()).unread == {}
+
+
 async def test_a_group_that_is_unread_is_not_gone() -> None:
     provider = Provider()
     source = await started(provider)
@@ -295,6 +313,9 @@ async def test_what_is_gone_has_no_definition() -> None:
     provider = Provider()
     source = await started(provider)
     provider.offer({"other.io": OFFERED["other.io"]})
+    await source.exports()
+    with pytest.raises(SchemaSourceError, match="asking once more"):
+        await source.definition(WIDGETS)
     await source.exports()
     assert await source.definition(WIDGETS) is None
 
