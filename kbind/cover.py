@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from kbind.apis import Key
 from kbind.errors import SpecInvalid
 from kbind.facts import ConflictPolicy
+from kbind.pausing import is_paused
 
 
 class Ref(NamedTuple):
@@ -34,6 +35,7 @@ class Bound:
     apis: tuple[str, ...]
     policy: ConflictPolicy
     created: str
+    paused: bool = False
 
     @classmethod
     def of(cls, kind: str, binding: Mapping[str, Any]) -> Bound | None:
@@ -50,6 +52,7 @@ class Bound:
                 tuple(api["name"] for api in spec["apis"]),
                 ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),
                 metadata["creationTimestamp"],
+                is_paused(binding),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SpecInvalid(f"this version of kbind does not understand it: {error}") from error

@@ -37,6 +37,7 @@ class Step(StrEnum):
     RESOLVED = "resolved"
     UNMARK = "unmark"
     HELD = "held"
+    WAITING = "waiting"
     # schemas
     INSTALL = "install"
     UPDATE = "update"
@@ -64,6 +65,7 @@ MEANING: Final[dict[Step, str]] = {
     Step.RESOLVED: "Event on the instance: the refusal is over",
     Step.UNMARK: "patch of the instance's conflict annotation: remove",
     Step.HELD: "Event on the instance: whose finalizers hold the copy",
+    Step.WAITING: "Event on the instance, where its deletion waits for us: what is paused, once",
     Step.INSTALL: "create the CRD on the consumer, stamped with our markers",
     Step.UPDATE: "replace the spec of the CRD on the consumer (uid and version)",
     Step.STAMP: "patch of the consumer CRD's markers, nothing else",
@@ -73,7 +75,7 @@ MEANING: Final[dict[Step, str]] = {
 }
 
 BEST_EFFORT: Final = frozenset(
-    {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.RENEW}
+    {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.WAITING, Step.RENEW}
 )
 """Steps whose failure never stops the steps after them: traces, which are not effects; and renew,
 without which deliver fails as it did before."""

@@ -30,7 +30,8 @@ _MESSAGES = {
 
 
 async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, link: Link) -> Outcome:
-    """Has the rules decide about the Connection's ClusterBinding, and does as they say."""
+    """Has the rules decide about the Connection's ClusterBinding, and does as they say, unless it
+    is paused."""
     name = connection["metadata"]["name"]
     entry = shared.caches.cluster_bindings.get(Key("", name))
     standing = None if entry is None else orjson.loads(entry.raw)
@@ -43,6 +44,8 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
         },
     )
     for step in decision.steps or ():
+        if shared.holds(name):
+            break
         call = binding_call(step, connection, sorted(link.exports or ()), standing)
         if call is None:
             continue

@@ -92,7 +92,7 @@ class ConnectionRunner:
         try:
             wanted = policies(connection)
             link = await self._engage(connection, wanted)
-            judgements = judge_ready(link, wanted)
+            judgements = judge_ready(link, wanted, paused=self._shared.holds(self.name))
         except Stop as stop:
             judgements = self._stopped(stop)
         except Exception as error:
@@ -189,13 +189,14 @@ class ConnectionRunner:
         # By group, so that a source may read what one group has in common once.
         names = coverage.apis(self.name) | exports.keys()
         for name in sorted(names, key=lambda name: name.partition(".")[::-1]):
-            wanted = _wanted(coverage, self.name, name, exports.get(name))
+            wanted = self._wanted(coverage, name, exports.get(name))
             if wanted is Wanted.UNBOUND and policy.pull is not PullPolicy.ALL:
                 link.delivered.pop(name, None)
                 link.memo.pop(name, None)
                 continue
+            held = self._shared.holds(self.name)
             try:
-                outcome = await self._delivery.deliver(link, name, policy, wanted)
+                outcome = await self._delivery.deliver(link, name, policy, wanted, held)
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
@@ -206,6 +207,16 @@ class ConnectionRunner:
         for gone in link.delivered.keys() - names:
             del link.delivered[gone]
             link.memo.pop(gone, None)
+
+    def _wanted(self, coverage: Coverage, name: str, export: ExportedApi | None) -> Wanted:
+        for bound in coverage.listing(name):
+            # A Binding cannot bind a cluster-scoped API.
+            fits = (
+                export is None or export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
+            )
+            if fits and bound.connection == self.name and not self._shared.holds_binding(bound):
+                return Wanted.BOUND
+        return Wanted.UNBOUND
 
     # --- what the Connection says of itself --------------------------------------------------
 
@@ -234,12 +245,3 @@ class ConnectionRunner:
             status,
         )
         self._on_change(self.name)
-
-
-def _wanted(coverage: Coverage, connection: str, name: str, export: ExportedApi | None) -> Wanted:
-    for bound in coverage.listing(name):
-        # A Binding cannot bind a cluster-scoped API.
-        fits = export is None or export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
-        if fits and bound.connection == connection:
-            return Wanted.BOUND
-    return Wanted.UNBOUND
