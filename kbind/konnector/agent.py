@@ -191,7 +191,8 @@ class Konnector:
         entry = self.shared.caches.connections.get(key)
         connection = None if entry is None else orjson.loads(entry.raw)
         live = connection is not None and not connection["metadata"].get("deletionTimestamp")
-        self._pause(key.name, connection is not None and is_paused(connection))
+        if connection is not None:  # one that is gone leaves its syncers as they are, to end
+            self._pause(key.name, is_paused(connection))
         running = self._runners.get(key.name)
         if running is not None and not (live and entry is not None and entry.uid == running.uid):
             del self._runners[key.name]

@@ -168,9 +168,9 @@ class BindingStatuses:
             (s.denied for s in states if s.denied is not None), None
         )
         conflicts = [text for state in states for text in state.conflicts]
-        # Until lines and syncers have started, what will be wrong is not known.
-        starting = _pending(line) or any(s.problem is None and _pending(s.unsynced) for s in states)
-        paused = None if starting else self._paused(bound)
+        # Until syncers have started, what will be wrong is not known.
+        starting = any(s.problem is None and _pending(s.unsynced) for s in states)
+        paused = None if line or starting else self._paused(bound)
         return [
             _ready(problem, note, paused),
             _verdict(Condition.SYNCED, (Reason.PAUSED, paused) if paused else unsynced),

@@ -157,6 +157,22 @@ async def test_at_rest_what_is_paused_costs_no_write_not_even_after_a_restart(
     await world.provider.until(one, lambda seen: seen["spec"]["size"] == 2)
 
 
+async def test_the_binding_of_auto_bind_is_left_while_it_is_paused(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world, autoBind=True)
+    own = await world.consumer.until(
+        binding([WIDGETS], name="provider"), lambda seen: condition(seen, "Synced")
+    )
+    await world.consumer.merge(own, paused())
+    await paused_binding(world.consumer, own)
+    await world.provider.install_crd(crd("gadgets", "Gadget"))
+    await discoveries(world.provider, 3)
+    assert (await world.consumer.get(own))["spec"] == own["spec"]
+    await world.consumer.merge(own, paused(None))
+    await world.consumer.until(own, lambda seen: len(seen["spec"]["apis"]) == 2)
+
+
 # --- an overlay ------------------------------------------------------------------------------
 
 

@@ -29,7 +29,10 @@ PROVIDER = "provider-a"
 
 
 def bound(
-    connection: str = PROVIDER, policy: ConflictPolicy = ConflictPolicy.FAIL, *, paused: bool = False
+    connection: str = PROVIDER,
+    policy: ConflictPolicy = ConflictPolicy.FAIL,
+    *,
+    paused: bool = False,
 ) -> Bound:
     ref = Ref("Binding", Key("team-a", "one"))
     return Bound(ref, connection, ("widgets.example.org",), policy, "2026-01-01T00:00:00Z", paused)
