@@ -168,7 +168,7 @@ class BindingStatuses:
             (s.denied for s in states if s.denied is not None), None
         )
         conflicts = [text for state in states for text in state.conflicts]
-        # Until syncers have started, what will be wrong is not known.
+        # Until syncers have looked at everything, conflicts and what else is wrong are not known.
         starting = any(s.problem is None and _pending(s.unsynced) for s in states)
         paused = None if line or starting else self._paused(bound)
         return [

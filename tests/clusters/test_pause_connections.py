@@ -141,6 +141,23 @@ async def test_no_definition_and_no_binding_comes_over_a_paused_connection(
     await world.provider.until(late, lambda seen: seen)
 
 
+async def test_a_restart_forgets_no_conflict_of_what_is_paused(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world)
+    await world.provider.create(widget("theirs"))
+    theirs = await world.consumer.create(widget("theirs"))
+    await reason(world.consumer, theirs, "Synced", "ForeignObjectExists")
+    await world.consumer.until(BOUND, lambda seen: condition(seen, "Conflicts"))
+    await world.consumer.merge(BOUND, paused())
+    before = await paused_binding(world.consumer, BOUND)
+    writes = Writes(world)
+    await konnector.restart()
+    await discoveries(world.provider, 3)
+    assert await world.consumer.get(BOUND) == before
+    assert writes.all() == []
+
+
 async def test_at_rest_what_is_paused_costs_no_write_not_even_after_a_restart(
     world: World, konnector: RunningKonnector
 ) -> None:
