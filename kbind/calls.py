@@ -165,6 +165,17 @@ def _held(situation: Situation) -> Call | None:
     return _event(Step.HELD, situation, "Normal", words.Reason.AWAITING_FINALIZERS, message)
 
 
+def _waiting(situation: Situation) -> Call | None:
+    going = situation.instance["metadata"].get("deletionTimestamp")
+    if situation.paused is None or not going or not situation.held:
+        return None
+    message = (
+        f"the deletion waits, for {situation.paused} is paused; it goes on once the annotation "
+        f"{words.PAUSED} is taken off there"
+    )
+    return _event(Step.WAITING, situation, "Normal", words.Reason.PAUSED, message)
+
+
 # --- the copy ------------------------------------------------------------------------------
 
 
@@ -394,4 +405,5 @@ _MAKERS: Final[dict[Step, Callable[[Situation], Call | None]]] = {
     Step.UNMARK: _unmark,
     Step.HELD: _held,
     Step.CLEAR: _clear,
+    Step.WAITING: _waiting,
 }

@@ -14,6 +14,7 @@ from kbind import words
 from kbind.apis import Key
 from kbind.errors import SpecInvalid
 from kbind.facts import ConflictPolicy, Cover
+from kbind.pausing import is_paused
 
 
 class Ref(NamedTuple):
@@ -37,6 +38,7 @@ class Bound:
     policy: ConflictPolicy
     created: str
     kept: bool
+    paused: bool = False
 
     @classmethod
     def of(cls, kind: str, binding: Mapping[str, Any]) -> Bound | None:
@@ -54,6 +56,7 @@ class Bound:
                 ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),
                 metadata["creationTimestamp"],
                 words.CLEANUP in (metadata.get("finalizers") or ()),
+                is_paused(binding),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SpecInvalid(f"this version of kbind does not understand it: {error}") from error

@@ -41,6 +41,16 @@ class DeletionPolicy(StrEnum):
     ORPHAN = "Orphan"  # exactly that annotation value; everything else is Delete
 
 
+class Pause(StrEnum):
+    """What is paused that the instance depends on; of several the widest, so that rules which let
+    one of them not count take nothing from those above it."""
+
+    NONE = "none"
+    INSTANCE = "instance"  # the instance itself
+    BINDING = "binding"  # the one that covers it, for its schema's Connection
+    CONNECTION = "connection"  # its schema's
+
+
 class Copy(StrEnum):
     """What stands on the provider under the copy's key, and whose it is."""
 
@@ -219,6 +229,7 @@ FACTS: Final[dict[str, type[StrEnum]]] = {
     "cover": Cover,
     "hold": Hold,
     "policy": DeletionPolicy,
+    "pause": Pause,
     "copy": Copy,
     "conflictPolicy": ConflictPolicy,
     "duty": Duty,

@@ -39,6 +39,7 @@ class Situation:
 
     copy: None where nothing is there, or where it was not looked at. reason: of the refusal
     that was decided. trouble: what the last pass failed with and nobody was told yet.
+    paused: what is paused, as a user knows it.
     homeless: the copy's namespace was found missing. outdated: our entry in the copy's
     managedFields was found to name a version that is gone. now: RFC 3339, for conditions and
     Events.
@@ -52,6 +53,7 @@ class Situation:
     owner: Copy = Copy.ABSENT
     reason: str | None = None
     trouble: str | None = None
+    paused: str | None = None
     homeless: bool = False
     outdated: bool = False
 

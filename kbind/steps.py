@@ -38,6 +38,7 @@ class Step(StrEnum):
     UNMARK = "unmark"
     HELD = "held"
     CLEAR = "clear"
+    WAITING = "waiting"
     # schemas
     INSTALL = "install"
     UPDATE = "update"
@@ -73,6 +74,7 @@ MEANING: Final[dict[Step, str]] = {
     Step.UNMARK: "patch of the instance's conflict annotation: remove",
     Step.HELD: "Event on the instance: whose finalizers hold the copy",
     Step.CLEAR: "patch of the instance's status: take our Synced=False away",
+    Step.WAITING: "Event on the instance, where its deletion waits for us: what is paused, once",
     Step.INSTALL: "create the CRD on the consumer, stamped with our markers",
     Step.UPDATE: "replace the spec of the CRD on the consumer (uid and version)",
     Step.STAMP: "patch of the consumer CRD's markers, nothing else",
@@ -88,7 +90,16 @@ MEANING: Final[dict[Step, str]] = {
 }
 
 BEST_EFFORT: Final = frozenset(
-    {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.RENEW, Step.CLEAR}
+    {
+        Step.TELL,
+        Step.WARN,
+        Step.UNSYNC,
+        Step.RESOLVED,
+        Step.HELD,
+        Step.WAITING,
+        Step.RENEW,
+        Step.CLEAR,
+    }
 )
 """Steps whose failure never stops the steps after them: traces, which are not effects; and renew,
 without which deliver fails as it did before."""

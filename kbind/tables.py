@@ -40,9 +40,9 @@ class TableSpec:
 DUTY: Final = TableSpec(
     "duty",
     "What does this pass owe a consumer instance? Asked before the provider is looked at.",
-    ("life", "cover", "hold", "policy"),
+    ("life", "cover", "hold", "policy", "pause"),
     Duty,
-    frozenset({Step.CLEAR, Step.UNMARK, Step.RELEASE}),
+    frozenset({Step.CLEAR, Step.UNMARK, Step.RELEASE, Step.WAITING}),
     documents=("instance",),
 )
 OWNERSHIP: Final = TableSpec(

@@ -32,6 +32,7 @@ from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, Shared, utc_now
 from kbind.konnector.syncer import Hooks, Syncer
 from kbind.konnector.unbinding import Unbinding
+from kbind.pausing import is_paused
 from kbind.rulebook import Rulebook
 from kbind.schema import ExportedApi, Served, connection_of, is_established, is_managed, served
 from kbind.situation import Scope
@@ -191,7 +192,10 @@ class Konnector:
         if not self.ready:
             return
         entry = self.shared.caches.connections.get(key)
-        live = entry is not None and _is_wanted(orjson.loads(entry.raw))
+        connection = None if entry is None else orjson.loads(entry.raw)
+        live = connection is not None and _is_wanted(connection)
+        if connection is not None:  # one that is gone leaves its syncers as they are, to end
+            self._pause(key.name, is_paused(connection))
         running = self._runners.get(key.name)
         if running is not None and not (live and entry is not None and entry.uid == running.uid):
             del self._runners[key.name]
@@ -204,6 +208,15 @@ class Konnector:
             task = asyncio.create_task(runner.run())
             self._runners[key.name] = Running(entry.uid, runner, task)
         self._line_changed(key.name)
+
+    def _pause(self, connection: str, paused: bool) -> None:
+        if paused is (connection in self.shared.paused):
+            return
+        self.shared.paused ^= {connection}
+        log.info("paused" if paused else "resumed", connection=connection)
+        for api, wish in self._wishes.items():
+            if wish.connection == connection:
+                self.syncers[api].touch()
 
     def _wake(self, connection: str) -> None:
         running = self._runners.get(connection)
@@ -330,6 +343,7 @@ class Konnector:
             provider=wish.provider,
             book=shared.book,
             coverage=shared.coverage,
+            paused=lambda: wish.connection in shared.paused,
             now=shared.now,
             recheck=shared.settings.recheck,
             hooks=Hooks(self._syncer_state, shared.on_report, self._lost),

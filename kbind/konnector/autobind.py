@@ -11,6 +11,7 @@ import structlog
 from kbind import words
 from kbind.apis import CLUSTER_BINDINGS, Key
 from kbind.calls import Call, Verb
+from kbind.cover import Ref
 from kbind.errors import ClusterError, Conflict, NotFound
 from kbind.facts import AutoBind, Exported, OwnBinding
 from kbind.konnector.link import Link, Outcome
@@ -30,7 +31,8 @@ _MESSAGES = {
 
 
 async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, link: Link) -> Outcome:
-    """Has the rules decide about the Connection's ClusterBinding, and does as they say."""
+    """Has the rules decide about the Connection's ClusterBinding, and does as they say, unless one
+    of the two is paused."""
     name = connection["metadata"]["name"]
     entry = shared.caches.cluster_bindings.get(Key("", name))
     standing = None if entry is None else orjson.loads(entry.raw)
@@ -42,7 +44,9 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
             "binding": binding_word(standing, connection),
         },
     )
-    for step in decision.steps or ():
+    own = shared.bound(Ref("ClusterBinding", Key("", name)))
+    held = shared.holds(name) or (own is not None and shared.holds_binding(own))
+    for step in () if held else decision.steps or ():
         call = binding_call(step, connection, sorted(link.exports or ()), standing)
         if call is None:
             continue

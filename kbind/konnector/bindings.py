@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,6 +36,8 @@ class RunningSyncer(Protocol):
     @property
     def conflicts(self) -> Mapping[Key, str]: ...
     @property
+    def paused(self) -> Collection[Key]: ...
+    @property
     def synced(self) -> bool: ...
     @property
     def trouble(self) -> ClusterError | None: ...
@@ -43,12 +45,13 @@ class RunningSyncer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApiState:
-    """One bound API. problem: why it is not Ready; unsynced: why nothing is synced; note: what
-    is said of it all the same."""
+    """One bound API. paused: instances that are, by themselves; problem: why it is not Ready;
+    unsynced: why nothing is synced; note: what is said of it all the same."""
 
     name: str
     crd_hash: str = ""
     conflicts: tuple[str, ...] = ()
+    paused: int = 0
     problem: tuple[str, str] | None = None
     unsynced: tuple[str, str] | None = None
     denied: str | None = None
@@ -76,7 +79,9 @@ class BindingStatuses:
                 {"name": s.name, "crdHash": s.crd_hash, "conflictCount": len(s.conflicts)}
                 for s in states
             ]
+            paused = sum(state.paused for state in states)
             notes = [_note(binding["spec"]), *(f"{s.name}: {s.note}" for s in states if s.note)]
+            notes.append(f"{paused} instances are paused by themselves" if paused else "")
             note = "; ".join(text for text in notes if text)
             judgements = self._judge(bound, states, note)
         except SpecInvalid as error:
@@ -118,11 +123,13 @@ class BindingStatuses:
         elif not syncer.synced:
             unsynced = (Reason.PENDING, f"{name} is being listed")
         coverage = self._shared.coverage()
-        conflicts = tuple(
-            text
-            for key, text in syncer.conflicts.items()
-            if (covering := coverage.covering(name, key.namespace)) and covering.ref == bound.ref
-        )
+
+        def covers(key: Key) -> bool:
+            covering = coverage.covering(name, key.namespace)
+            return covering is not None and covering.ref == bound.ref
+
+        conflicts = tuple(text for key, text in syncer.conflicts.items() if covers(key))
+        paused = sum(covers(key) for key in syncer.paused)
         denied = str(trouble) if isinstance(trouble, Forbidden) else None
         ours = crd is not None and connection_of(crd) == bound.connection
         if problem is not None and not (ours and problem[0] in _SYNCED_ALL_THE_SAME):
@@ -131,7 +138,7 @@ class BindingStatuses:
         if problem is None and first is not None and first.connection != bound.connection:
             text = f"{name} is bound by {first.ref} first, through Connection {first.connection}"
             problem = unsynced = (Reason.MANAGED_ELSEWHERE, text)
-        return ApiState(name, digest, conflicts, problem, unsynced, denied, note)
+        return ApiState(name, digest, conflicts, paused, problem, unsynced, denied, note)
 
     def _problem(
         self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None
@@ -142,7 +149,7 @@ class BindingStatuses:
             text = f"{name} is cluster-scoped: a Binding cannot bind it, a ClusterBinding can"
             return (Reason.CLUSTER_SCOPED, text)
         delivered = link.delivered.get(name) if link is not None else None
-        if delivered is not None and delivered.reason is not None:
+        if delivered is not None and delivered.reason not in (None, Reason.PAUSED):
             return (delivered.reason, delivered.message)
         if crd is None or connection_of(crd) != bound.connection:
             return (Reason.PENDING, f"the schema of {name} is on its way")
@@ -161,14 +168,25 @@ class BindingStatuses:
             (s.denied for s in states if s.denied is not None), None
         )
         conflicts = [text for state in states for text in state.conflicts]
+        # Until syncers have looked at everything, conflicts and what else is wrong are not known.
+        starting = any(s.problem is None and _pending(s.unsynced) for s in states)
+        paused = None if line or starting else self._paused(bound)
         return [
-            _verdict(Condition.READY, problem, note),
-            _verdict(Condition.SYNCED, unsynced),
+            _ready(problem, note, paused),
+            _verdict(Condition.SYNCED, (Reason.PAUSED, paused) if paused else unsynced),
             _conflicts(conflicts),
             Judgement(Condition.PERMISSION_DENIED, "False", Reason.AS_EXPECTED)
             if denied is None
             else Judgement(Condition.PERMISSION_DENIED, "True", Reason.FORBIDDEN, denied),
         ]
+
+    def _paused(self, bound: Bound) -> str | None:
+        """What is paused of what the binding needs, in words, or None."""
+        if self._shared.holds(bound.connection):
+            return f"Connection {bound.connection} is paused: nothing is written over it"
+        if self._shared.holds_binding(bound):
+            return "paused: nothing is written for its instances, their deletion waits"
+        return None
 
     def _line_problem(self, connection: str) -> tuple[str, str] | None:
         """Why the Connection cannot carry anything, or None."""
@@ -213,6 +231,19 @@ def _verdict(condition: Condition, problem: tuple[str, str] | None, note: str = 
     if problem[0] == Reason.PINNED:  # as the Connection asks for it
         return Judgement(condition, "True", *problem)
     return Judgement(condition, "Unknown" if problem[0] == Reason.PENDING else "False", *problem)
+
+
+def _pending(problem: tuple[str, str] | None) -> bool:
+    return problem is not None and problem[0] == Reason.PENDING
+
+
+def _ready(problem: tuple[str, str] | None, note: str, paused: str | None) -> Judgement:
+    """A pause was asked for and is nothing to mend; but what is wrong is said, and what had not
+    come before the pause does not come now."""
+    if paused is None or not (problem is None or _pending(problem)):
+        return _verdict(Condition.READY, problem, note)
+    text = "; ".join(part for part in (paused, note, problem[1] if problem else "") if part)
+    return Judgement(Condition.READY, "False" if problem else "True", Reason.PAUSED, text)
 
 
 def _note(spec: Mapping[str, Any]) -> str:

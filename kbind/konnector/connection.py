@@ -102,7 +102,7 @@ class ConnectionRunner:
             if going and held.reason is None:
                 return  # it is free to go
             link = await self._engage(connection, wanted, going=going)
-            judgements = judge_ready(link, wanted)
+            judgements = judge_ready(link, wanted, paused=self._shared.holds(self.name))
         except Stop as stop:
             judgements = self._stopped(stop)
         except Exception as error:
@@ -230,13 +230,14 @@ class ConnectionRunner:
             if loop.time() > end:
                 self.wake()  # what else there is to do must not wait for slow definitions
                 break
-            wanted = _wanted(coverage, self.name, name, exports.get(name))
+            wanted = self._wanted(coverage, name, exports.get(name))
             if wanted is Wanted.UNBOUND and policy.pull is not PullPolicy.ALL:
                 link.delivered.pop(name, None)
                 link.memo.pop(name, None)
                 continue
+            held = self._shared.holds(self.name)
             try:
-                outcome = await self._delivery.deliver(link, name, policy, wanted)
+                outcome = await self._delivery.deliver(link, name, policy, wanted, held)
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
@@ -251,6 +252,19 @@ class ConnectionRunner:
         for gone in link.delivered.keys() - names:
             del link.delivered[gone]
             link.memo.pop(gone, None)
+
+    def _wanted(self, coverage: Coverage, name: str, export: ExportedApi | None) -> Wanted:
+        for bound in coverage.listing(name):
+            # A Binding cannot bind a cluster-scoped API.
+            fits = (
+                export is None or export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
+            )
+            # While a Connection is paused its bindings are not kept, and nothing is written.
+            kept = bound.kept or self._shared.holds(self.name)
+            suits = fits and bound.connection == self.name
+            if kept and suits and not self._shared.holds_binding(bound):
+                return Wanted.BOUND
+        return Wanted.UNBOUND
 
     # --- what the Connection says of itself --------------------------------------------------
 
@@ -279,12 +293,3 @@ class ConnectionRunner:
             status,
         )
         self._on_change(self.name)
-
-
-def _wanted(coverage: Coverage, connection: str, name: str, export: ExportedApi | None) -> Wanted:
-    for bound in coverage.listing(name):
-        # A Binding cannot bind a cluster-scoped API.
-        fits = export is None or export.scope == "Namespaced" or bound.ref.kind == "ClusterBinding"
-        if bound.kept and fits and bound.connection == connection:
-            return Wanted.BOUND
-    return Wanted.UNBOUND

@@ -59,14 +59,15 @@ class Delivery:
         return refused is not None and asyncio.get_running_loop().time() > refused + RETRY
 
     async def deliver(
-        self, link: Link, name: str, policies: Policies, wanted: Wanted
+        self, link: Link, name: str, policies: Policies, wanted: Wanted, paused: bool
     ) -> Outcome | None:
-        """What became of API *name*; None where it was overtaken. Raises ClusterError or
-        SchemaSourceError where the provider or the consumer cannot be read."""
+        """What became of API *name*; None where it was overtaken. paused: nothing is written, and
+        what would be is said. Raises ClusterError or SchemaSourceError where the provider or the
+        consumer cannot be read."""
         export = (link.exports or {}).get(name)
         revision = None if export is None else export.revision
         local, version = await self._local(name)
-        basis = (link.source_name, revision, policies, wanted)
+        basis = (link.source_name, revision, policies, wanted, paused)
         if link.memo.get(name) == (*basis, version) and not self._due(name):
             return link.delivered[name]
         if export is None and (why := _unread(link, name)):
@@ -92,6 +93,10 @@ class Delivery:
         for step in decision.steps or ():
             if crd is None:
                 break  # whatever an overlay says: where nothing is offered nothing is written
+            if paused:
+                text = f"CRD {name}: {step} waits while Connection {link.connection} is paused"
+                outcome = Outcome(Reason.PAUSED, text)
+                break
             try:
                 written = await send(schema_call(step, crd, there), self._consumer)
             except Conflict:

@@ -19,12 +19,16 @@ from kbind.konnector.link import Outcome
 from kbind.konnector.shared import Shared
 from kbind.perform import send
 from kbind.steps import Step
+from kbind.words import Reason
 
 
 async def hold(shared: Shared, connection: Mapping[str, Any], secret: bytes | None) -> Outcome:
     """Has the rules decide about the finalizers of a Connection and its *secret*, and does as they
     say. The outcome's reason is why it cannot go yet. Raises ClusterError."""
     name = connection["metadata"]["name"]
+    if shared.holds(name):
+        waits = Outcome(Reason.PAUSED, "paused, so its deletion waits")
+        return waits if _is_going(connection) else Outcome(None)
     own = shared.caches.cluster_bindings.get(Key("", name))
     standing = None if own is None else orjson.loads(own.raw)
     referring = _referring(shared, name)

@@ -45,13 +45,14 @@ def judge_stopped(stop: Stop) -> list[Judgement]:
     ]
 
 
-def judge_ready(link: Link, policies: Policies) -> list[Judgement]:
-    """The conditions of a Connection that can be used."""
-    reason = link.auto_bound.reason or Reason.AS_EXPECTED
+def judge_ready(link: Link, policies: Policies, *, paused: bool) -> list[Judgement]:
+    """The conditions of a Connection that can be used: also of one that is paused, as somebody
+    asked for that and nothing has to be mended."""
+    reason = Reason.PAUSED if paused else link.auto_bound.reason or Reason.AS_EXPECTED
     return [
         *(_well(condition) for condition in _ORDER),
         _in_sync(link),
-        Judgement(Condition.READY, "True", reason, _note(link, policies)),
+        Judgement(Condition.READY, "True", reason, _note(link, policies, paused)),
     ]
 
 
@@ -67,6 +68,7 @@ _OUT_OF_SYNC = (  # the first that is met is the condition's reason
     Reason.SCHEMA_MISSING,
     Reason.SCHEMA_TERMINATING,
     Reason.PINNED,
+    Reason.PAUSED,
 )
 _UNREAD = (Reason.SCHEMA_SOURCE_FAILED, Reason.PENDING)
 _NAMED = 10  # parts that one message spells out
@@ -107,9 +109,11 @@ def listed(parts: list[str]) -> str:
     return "; ".join([*parts[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _note(link: Link, policies: Policies) -> str:
+def _note(link: Link, policies: Policies, paused: bool) -> str:
     """What a user of a Ready Connection should know all the same."""
     notes = []
+    if paused:
+        notes.append("paused: nothing is written on either cluster, deletions wait")
     if link.failed:
         notes.append(f"discovery failed, what was known stands: {link.failed}")
     if link.unread:

@@ -73,9 +73,11 @@ class Passes:
         now: str,
         unserved: ClusterError | None = None,
         ending: Cover = Cover.UNCOVERED,
+        paused: bool = False,
     ) -> Report:
         """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
-        that the provider does not serve the API, so that it need not be asked for a copy."""
+        that the provider does not serve the API, so that it need not be asked for a copy; paused:
+        that the Connection is."""
         situation = Situation(
             self.scope,
             key,
@@ -84,9 +86,10 @@ class Passes:
             homeless=memory.homeless,
             outdated=memory.outdated,
         )
-        duty = self._decide(
-            "duty", observe.duty_facts(instance, bound, self.scope.connection, ending), situation
-        )
+        owed = observe.duty_facts(instance, bound, self.scope.connection, ending, paused=paused)
+        by = observe.paused_by(owed["pause"], bound, self.scope.connection)
+        duty = self._decide("duty", owed, situation)
+        situation = replace(situation, reason=duty.reason, paused=by)
         if duty.steps is not None:
             return await self._carry_out((duty,), duty, situation, memory, None)
 

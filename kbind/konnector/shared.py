@@ -14,9 +14,11 @@ from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Transport
 from kbind.cover import Bound, Coverage, Ending, Ref
 from kbind.errors import SpecInvalid
+from kbind.facts import Pause
 from kbind.hooks import Sources
 from kbind.konnector.link import Link
 from kbind.konnector.passes import Report
+from kbind.pausing import heeded
 from kbind.rulebook import Rulebook
 from kbind.words import PERIOD
 
@@ -55,8 +57,8 @@ class Caches:
 @dataclass(slots=True)
 class Shared:
     """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
-    clients of lines that were given up, to be closed once no syncer uses them. endings: APIs of
-    bindings that are being undone."""
+    clients of lines that were given up, to be closed once no syncer uses them. paused: the
+    Connections that ask for it. endings: APIs of bindings that are being undone."""
 
     consumer: Client
     cluster: str
@@ -70,11 +72,20 @@ class Shared:
     links: dict[str, Link] = field(default_factory=dict)
     retired: list[Client] = field(default_factory=list)
     endings: dict[tuple[Ref, str], Ending] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:
         """Now, RFC 3339 in UTC, to the second."""
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def holds(self, connection: str) -> bool:
+        """Whether nothing but conditions is to be written for a Connection itself."""
+        return connection in self.paused and heeded(self.book, Pause.CONNECTION)
+
+    def holds_binding(self, bound: Bound) -> bool:
+        """Whether nothing is to be written because of a binding."""
+        return bound.paused and heeded(self.book, Pause.BINDING)
 
     def coverage(self) -> Coverage:
         """All live bindings as they are known now."""

@@ -30,6 +30,7 @@ from kbind.errors import (
 )
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
+from kbind.pausing import is_paused
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
 from kbind.situation import Scope, Situation
@@ -59,13 +60,16 @@ class Syncer:
         provider: Client,
         book: Rulebook,
         coverage: Callable[[], Coverage],
+        paused: Callable[[], bool],
         now: Callable[[], datetime],
         recheck: float,
         hooks: Hooks,
     ) -> None:
         self.scope = scope
         self.conflicts: dict[Key, str] = {}  # what the annotation of refused instances says
+        self.paused: set[Key] = set()  # instances that wait for an annotation of their own
         self._coverage = coverage
+        self._paused = paused
         self._now = now
         self._recheck = recheck
         self._hooks = hooks
@@ -163,7 +167,7 @@ class Syncer:
         entry = self.instances.get(key)
         if entry is None:
             self._memories.pop(key, None)
-            self._note_conflict(key, None)
+            self._note(key, None, paused=False)
             return None
         memory = self._memories.get(key)
         if memory is None or memory.uid != entry.uid:
@@ -184,6 +188,7 @@ class Syncer:
                 self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
                 self._unserved,
                 self._coverage().ending(self.scope.api.name, key.namespace),
+                self._paused(),
             )
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
@@ -199,7 +204,8 @@ class Syncer:
             self._memories.pop(key, None)
         else:
             self._memories[key] = memory
-        self._note_conflict(key, report.batch.situation.refused)
+        waits = report.plan.reason == words.Reason.PAUSED and is_paused(instance)
+        self._note(key, report.batch.situation.refused, paused=waits)
         self._hooks.on_report(report)
         return again
 
@@ -293,13 +299,18 @@ class Syncer:
             memory.retry_at = asyncio.get_running_loop().time() + pause
         return pause
 
-    def _note_conflict(self, key: Key, refused: str | None) -> None:
-        if self.conflicts.get(key) == refused:
+    def _note(self, key: Key, refused: str | None, *, paused: bool) -> None:
+        """What bindings count."""
+        if self.conflicts.get(key) == refused and (key in self.paused) is paused:
             return
         if refused is None:
             self.conflicts.pop(key, None)
         else:
             self.conflicts[key] = refused
+        if paused:
+            self.paused.add(key)
+        else:
+            self.paused.discard(key)
         self._hooks.on_state(self.scope.api.name)
 
 

@@ -14,18 +14,19 @@ from kbind.apis import CRDS, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Ending, Ref
 from kbind.errors import Conflict, NotFound
-from kbind.facts import BindingKind, Cover, Life, Provider, Some, Standing, Undoing
+from kbind.facts import BindingKind, Cover, Life, Pause, Provider, Some, Standing, Undoing
 from kbind.konnector import status as statuses
 from kbind.konnector.bindings import APIS
 from kbind.konnector.passes import decide
 from kbind.konnector.reader import Reader
 from kbind.konnector.shared import Shared
 from kbind.observe import instance as observe
+from kbind.pausing import heeded, is_paused
 from kbind.perform import perform, send
 from kbind.schema import connection_of, is_managed, served
 from kbind.situation import Scope, Situation
 from kbind.steps import Side, Step
-from kbind.words import Condition
+from kbind.words import PERIOD, Condition, Reason
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +56,10 @@ class Unbinding:
 
     async def keep(self, ref: Ref, binding: Mapping[str, Any]) -> bool:
         """Whether our finalizer stands on a live binding. Where it does not, it is added, and an
-        event will tell of that. Raises ClusterError."""
+        event will tell of that; while the binding is paused nothing is done for it that would need
+        one. Raises ClusterError."""
+        if self._is_paused(binding):
+            return True
         await self._carry_out(ref, binding, Life.ALIVE, Some.NONE)
         return keeping.is_kept(binding)
 
@@ -65,6 +69,9 @@ class Unbinding:
         if not keeping.is_kept(binding):
             self.forget(ref)
             return None
+        if self._is_paused(binding):
+            await self._tell(ref, binding, Reason.PAUSED, "paused, so its deletion waits")
+            return PERIOD
         left = []
         for each in binding["spec"]["apis"]:
             text = await self._undo(ref, binding, each["name"])
@@ -78,6 +85,11 @@ class Unbinding:
             return None
         await self._tell(ref, binding, reason, "; ".join(left))
         return LOOK
+
+    def _is_paused(self, binding: Mapping[str, Any]) -> bool:
+        connection = binding["spec"]["connectionRef"]["name"]
+        own = is_paused(binding) and heeded(self._shared.book, Pause.BINDING)
+        return own or self._shared.holds(connection)
 
     async def _carry_out(
         self, ref: Ref, binding: Mapping[str, Any], life: Life, left: Some
@@ -217,7 +229,9 @@ class Unbinding:
             metadata = instance["metadata"]
             key = Key(metadata.get("namespace", ""), metadata["name"])
             situation = Situation(scope, key, instance, shared.timestamp())
-            facts = observe.duty_facts(instance, None, scope.connection, Cover.ABANDONED)
+            facts = observe.duty_facts(
+                instance, None, scope.connection, Cover.ABANDONED, paused=False
+            )
             decision = decide(shared.book, "duty", facts, situation)
             batch = await perform(
                 decision.steps or (), situation, {Side.CONSUMER: shared.consumer}, {}

@@ -12,8 +12,9 @@ import orjson
 from kbind import words
 from kbind.cover import Bound
 from kbind.errors import ClusterError, NotFound, ServerFailed
-from kbind.facts import ConflictPolicy, Copy, Cover, DeletionPolicy, Hold, Life
+from kbind.facts import ConflictPolicy, Copy, Cover, DeletionPolicy, Hold, Life, Pause
 from kbind.ownership import owner
+from kbind.pausing import is_paused
 from kbind.steps import Side
 
 
@@ -26,10 +27,15 @@ class Reader(Protocol):
 
 
 def duty_facts(
-    instance: Mapping[str, Any], bound: Bound | None, connection: str, ending: Cover
+    instance: Mapping[str, Any],
+    bound: Bound | None,
+    connection: str,
+    ending: Cover,
+    *,
+    paused: bool,
 ) -> dict[str, str]:
-    """The facts of the duty table. bound: the covering binding; connection: the schema's;
-    ending: the cover where no live binding covers it."""
+    """The facts of the duty table. bound: the covering binding; connection: the schema's; ending:
+    the cover where no live binding covers it; paused: whether that Connection is."""
     metadata = instance["metadata"]
     annotations = metadata.get("annotations") or {}
     orphan = annotations.get(words.DELETION_POLICY) == words.ORPHAN
@@ -43,7 +49,28 @@ def duty_facts(
         "cover": cover,
         "hold": Hold.OURS if held else Hold.NONE,
         "policy": DeletionPolicy.ORPHAN if orphan else DeletionPolicy.DELETE,
+        "pause": _pause(instance, bound if cover is Cover.BOUND else None, paused),
     }
+
+
+def _pause(instance: Mapping[str, Any], bound: Bound | None, paused: bool) -> Pause:
+    if paused:
+        return Pause.CONNECTION
+    if bound is not None and bound.paused:
+        return Pause.BINDING
+    return Pause.INSTANCE if is_paused(instance) else Pause.NONE
+
+
+def paused_by(pause: str, bound: Bound | None, connection: str) -> str | None:
+    """What the fact ``pause`` speaks of, by kind and name."""
+    match pause:
+        case Pause.CONNECTION:
+            return f"Connection {connection}"
+        case Pause.BINDING if bound is not None:
+            return str(bound.ref)
+        case Pause.INSTANCE:
+            return "the instance"
+    return None
 
 
 def ownership_facts(copy: Copy, bound: Bound | None) -> dict[str, str]:

@@ -13,7 +13,7 @@ import orjson
 from kbind import words
 from kbind.errors import ClusterError, SchemaSourceError
 from kbind.hooks import Offer, SchemaSource
-from kbind.testing.handles import DEADLINE, Handle, Object, find_condition, new
+from kbind.testing.handles import DEADLINE, Handle, Object, condition, find_condition, new
 from kbind.testing.running import USER, RunningKonnector, binding, connection
 from tests.clusters.widgets import WIDGETS, widget
 from tests.clusters.world import World
@@ -82,6 +82,23 @@ class Scene:
             lambda seen: sum(api["conflictCount"] for api in seen["status"]["boundAPIs"]) == count,
         )
         return bound
+
+
+class Writes:
+    """The konnector's writes on both clusters from now on."""
+
+    def __init__(self, world: World) -> None:
+        self._audits = [handle.cluster for handle in (world.consumer, world.provider)]
+        self._begun = [len(cluster.audit(USER)) for cluster in self._audits]
+
+    def all(self, *resources: str) -> list[str]:
+        """Each by cluster, request and answer; where resources are named, theirs alone."""
+        return [
+            f"{cluster.name}: {entry}"
+            for cluster, begun in zip(self._audits, self._begun, strict=True)
+            for entry in cluster.audit(USER)[begun:]
+            if entry.writes and (not resources or entry.resource in resources)
+        ]
 
 
 async def eventually(
@@ -156,6 +173,19 @@ def transition(obj: Mapping[str, Any], condition: str) -> str:
     assert found is not None, f"no condition {condition}"
     time: str = found["lastTransitionTime"]
     return time
+
+
+def paused(value: str | None = "true") -> Object:
+    """A merge patch that sets the annotation, or takes it off."""
+    return {"metadata": {"annotations": {words.PAUSED: value}}}
+
+
+async def paused_binding(cluster: Handle, ref: Mapping[str, Any]) -> Object:
+    """The binding, once it says that it is paused."""
+    seen = await reason(cluster, ref, "Synced", words.Reason.PAUSED)
+    assert condition(seen, "Ready")
+    assert "paused" in message(seen, "Ready")
+    return seen
 
 
 async def discoveries(provider: Handle, times: int, user: str = USER) -> None:

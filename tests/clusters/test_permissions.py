@@ -95,6 +95,8 @@ async def test_what_is_granted_is_what_is_asked_for(world: World) -> None:
         await another_schema(world)
         await definition_of_others(world)
         await bound_by_itself(world)
+        await world.consumer.delete(everywhere)
+        await world.consumer.gone(crd())
         await konnector.stop()
 
         for handle, manifests, since in zip(handles, (CONSUMER, PROVIDER), before, strict=True):

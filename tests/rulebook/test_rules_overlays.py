@@ -112,7 +112,7 @@ def test_an_expression_that_does_not_fit_is_otherwise(overlay: Path) -> None:
 def test_a_declared_fact_that_no_rule_names_changes_nothing(overlay: Path) -> None:
     (overlay / "a.yaml").write_text(TIERS.format(table="duty", source="instance.spec.tier"))
     changed = load([overlay])
-    facts = {"life": "alive", "cover": "bound", "hold": "none", "policy": "Delete"}
+    facts = {"life": "alive", "cover": "bound", "hold": "none", "policy": "Delete", "pause": "none"}
     for tier in ("gold", "silver"):
         assert changed.decide("duty", {**facts, "tier": tier}).rule == "serve"
 

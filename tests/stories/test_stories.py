@@ -308,6 +308,45 @@ async def restart(story: Story) -> None:
     await story.end(*made.values(), late)
 
 
+@TALES.story("Writing is paused, and catches up")
+async def pause(story: Story) -> None:
+    bound = await story.bound()
+    one = await story.synced(widget("one", size=3))
+    two = await story.synced(widget("two", size=3))
+    on = {"metadata": {"annotations": {words.PAUSED: "true"}}}
+    off = {"metadata": {"annotations": {words.PAUSED: None}}}
+    with story.chapter("The user pauses widget one, and changes it."):
+        await story.consumer.merge(one, on)
+        await story.consumer.merge(one, {"spec": {"size": 4}})
+        await story.wait(60)
+    assert (await story.provider.get(one))["spec"]["size"] == 3
+    with story.chapter("An administrator pauses the Connection; the user deletes widget two."):
+        await story.consumer.merge(connection(), on)
+        await story.consumer.delete(two)
+        await story.wait(60)
+    seen = find_condition(await story.consumer.get(connection()), "Ready")
+    assert seen is not None
+    assert (seen["status"], seen["reason"]) == ("True", words.Reason.PAUSED)
+    assert await story.provider.get(two) == two
+    with story.chapter("Ten minutes pass, and more: nothing is written, nothing is said again."):
+        await story.wait(700)
+    assert not any(record["writes"] for record in story.told[-1]["passes"])
+    (event,) = await story.events()
+    assert event["reason"] == words.Reason.PAUSED
+    with story.chapter("The Connection is resumed: two goes, one is still paused."):
+        await story.consumer.merge(connection(), off)
+        await story.wait(2)
+    assert await story.consumer.find(two) is None
+    assert await story.provider.find(two) is None
+    with story.chapter("The user takes the annotation off widget one."):
+        await story.consumer.merge(one, off)
+        await story.wait(2)
+
+    assert (await story.provider.get(one))["spec"]["size"] == 4
+    assert condition(await story.consumer.get(bound), "Synced")
+    await story.end(one, two, connection(), bound, events=True)
+
+
 @TALES.story("An instance goes and leaves its copy behind")
 async def orphan(story: Story) -> None:
     await story.bound()

@@ -123,8 +123,15 @@ def events() -> list[tuple[Step, Situation]]:
         (Step.TELL, situation(trouble="403 Forbidden")),
         (Step.WARN, refused()),
         (Step.RESOLVED, situation(instance(refused=TEXT), copy())),
+        (Step.WAITING, situation(leaving(), copy(), paused="Binding team-a/bound")),
         (Step.HELD, situation(there=going)),
     ]
+
+
+def leaving(*, held: bool = True) -> Object:
+    made = instance(held=held)
+    made["metadata"]["deletionTimestamp"] = NOW
+    return made
 
 
 @pytest.mark.parametrize(("step", "state"), events())
@@ -161,6 +168,23 @@ def test_an_event_is_complete_and_about_the_instance(step: Step, state: Situatio
 def test_held_names_the_finalizers_that_the_copy_waits_for() -> None:
     step, state = events()[-1]
     assert body(step, state)["message"].endswith(": a/first, z/last")
+
+
+def test_waiting_names_what_is_paused_and_the_cure() -> None:
+    step, state = events()[-2]
+    said = body(step, state)
+    assert said["reason"] == Reason.PAUSED
+    assert "Binding team-a/bound is paused" in said["message"]
+    assert words.PAUSED in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("made", "by"),
+    [(instance(), "the instance"), (leaving(held=False), "the instance"), (leaving(), None)],
+    ids=["not going", "not held", "not paused"],
+)
+def test_nothing_is_said_of_a_pause_that_holds_up_no_deletion(made: Object, by: str | None) -> None:
+    assert call(Step.WAITING, situation(made, copy(), paused=by)) is None
 
 
 @pytest.mark.parametrize(("step", "state"), events())
@@ -628,5 +652,5 @@ def test_a_call_changes_no_object_that_it_is_made_from(step: Step, there: Object
 
 
 def test_traces_are_best_effort_and_what_the_next_step_makes_known() -> None:
-    traces = {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD}
+    traces = {Step.TELL, Step.WARN, Step.UNSYNC, Step.RESOLVED, Step.HELD, Step.WAITING}
     assert traces | {Step.RENEW, Step.CLEAR} == BEST_EFFORT

@@ -117,6 +117,15 @@ def test_a_binding_is_read_as_far_as_syncing_needs_it() -> None:
     assert adopting.policy is ConflictPolicy.ADOPT
 
 
+@pytest.mark.parametrize(("value", "expected"), [("true", True), ("True", False), (None, False)])
+def test_a_binding_is_paused_by_exactly_true(value: str | None, expected: bool) -> None:
+    made = binding()
+    made["metadata"]["annotations"] = {words.PAUSED: value}
+    read = Bound.of("Binding", made)
+    assert read is not None
+    assert read.paused is expected
+
+
 def test_a_binding_that_is_being_deleted_covers_nothing() -> None:
     going = binding()
     going["metadata"]["deletionTimestamp"] = LATE

@@ -22,28 +22,36 @@ from kbind.errors import (
     Unreachable,
 )
 from kbind.facts import ConflictPolicy, Copy, Cover
-from kbind.observe.instance import cached, duty_facts, fresh, ownership_facts
+from kbind.observe.instance import cached, duty_facts, fresh, ownership_facts, paused_by
 from tests.unit.build import CLUSTER, PATH, UID, Object, copy, instance
 
 PROVIDER = "provider-a"
 
 
-def bound(connection: str = PROVIDER, policy: ConflictPolicy = ConflictPolicy.FAIL) -> Bound:
+def bound(
+    connection: str = PROVIDER,
+    policy: ConflictPolicy = ConflictPolicy.FAIL,
+    *,
+    paused: bool = False,
+) -> Bound:
     ref = Ref("Binding", Key("team-a", "one"))
-    return Bound(ref, connection, ("widgets.example.org",), policy, "2026-01-01T00:00:00Z", True)
+    return Bound(
+        ref, connection, ("widgets.example.org",), policy, "2026-01-01T00:00:00Z", True, paused
+    )
 
 
 def facts(
     made: Object, binding: Bound | None = None, ending: Cover = Cover.UNCOVERED
 ) -> tuple[str, ...]:
-    found = duty_facts(made, binding, PROVIDER, ending)
-    assert list(found) == ["life", "cover", "hold", "policy"]
+    found = duty_facts(made, binding, PROVIDER, ending, paused=False)
+    assert list(found) == ["life", "cover", "hold", "policy", "pause"]
+    assert found.pop("pause") == "none"
     return tuple(found.values())
 
 
-def annotated(value: Any) -> Object:
+def annotated(value: Any, annotation: str = words.DELETION_POLICY) -> Object:
     made = instance()
-    made["metadata"]["annotations"] = {words.DELETION_POLICY: value}
+    made["metadata"]["annotations"] = {annotation: value}
     return made
 
 
@@ -76,6 +84,32 @@ def test_duty_asks_for_life_cover_hold_and_policy(
     made: Object, binding: Bound | None, expected: tuple[str, ...]
 ) -> None:
     assert facts(made, binding) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "binding", "connection", "word", "says"),
+    [
+        ("true", bound(), False, "instance", "the instance"),
+        ("true", None, False, "instance", "the instance"),
+        ("True", bound(), False, "none", None),
+        (" true", bound(), False, "none", None),
+        ("", bound(), False, "none", None),
+        (None, bound(paused=True), False, "binding", "Binding team-a/one"),
+        ("true", bound(paused=True), False, "binding", "Binding team-a/one"),
+        (None, bound("provider-b", paused=True), False, "none", None),
+        ("true", bound("provider-b", paused=True), False, "instance", "the instance"),
+        (None, None, True, "connection", "Connection provider-a"),
+        ("true", bound(paused=True), True, "connection", "Connection provider-a"),
+    ],
+)
+def test_of_several_pauses_the_widest_is_the_word(
+    value: str | None, binding: Bound | None, connection: bool, word: str, says: str | None
+) -> None:
+    found = duty_facts(
+        annotated(value, words.PAUSED), binding, PROVIDER, Cover.UNCOVERED, paused=connection
+    )
+    assert found["pause"] == word
+    assert paused_by(word, binding, PROVIDER) == says
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,15 @@ from tests.unit.servers import Server, consumer, failed, provider
 KEY = Key("team-a", "one")
 
 
-def bound(policy: ConflictPolicy = ConflictPolicy.FAIL, connection: str = "provider-a") -> Bound:
-    return Bound(Ref("Binding", KEY), connection, ("widgets.example.org",), policy, NOW, True)
+def bound(
+    policy: ConflictPolicy = ConflictPolicy.FAIL,
+    connection: str = "provider-a",
+    *,
+    paused: bool = False,
+) -> Bound:
+    return Bound(
+        Ref("Binding", KEY), connection, ("widgets.example.org",), policy, NOW, True, paused
+    )
 
 
 def going(**fields: Any) -> Object:
@@ -50,13 +57,15 @@ async def run(
     memory: Memory | None = None,
     fits: bool = True,
     unserved: ClusterError | None = None,
+    paused: bool = False,
 ) -> Report:
     """known: the copy as the watch told it."""
     clients = {Side.CONSUMER: consumer(), Side.PROVIDER: provider()}
     clients |= {server.side: server for server in servers}
     passes = Passes(scope(fits=fits), BOOK, cast("dict[Side, Client]", clients))
     raw = None if known is None else orjson.dumps(known)
-    return await passes.run(KEY, made, raw, binding, memory or Memory(UID), NOW, unserved)
+    memory = memory or Memory(UID)
+    return await passes.run(KEY, made, raw, binding, memory, NOW, unserved, paused=paused)
 
 
 def rules(report: Report) -> list[str]:
@@ -108,6 +117,35 @@ async def test_where_the_watch_proves_nothing_the_provider_is_asked(
     assert theirs.seen == [("get", PATH, None)]
     assert rules(report)[1] == "refuse-markerless"
     assert report.plan.recheck is Recheck.AT_THE_PASS
+
+
+@pytest.mark.parametrize(
+    ("made", "binding", "paused"),
+    [
+        (instance(spec={"size": 9}), bound(paused=True), False),
+        (instance(held=False), bound(), True),
+        (instance(), None, True),
+    ],
+)
+async def test_what_is_paused_is_neither_read_nor_written(
+    made: Object, binding: Bound | None, paused: bool
+) -> None:
+    ours, theirs = consumer(), provider()
+    report = await run(made, None, ours, theirs, binding=binding, paused=paused)
+    assert rules(report) == ["paused"]
+    assert report.plan.reason == words.Reason.PAUSED
+    assert ours.seen + theirs.seen == []
+
+
+async def test_a_deletion_under_a_pause_is_told_once_and_waits() -> None:
+    memory, ours, theirs = Memory(UID), consumer(), provider()
+    for _ in range(3):
+        report = await run(going(), copy(), ours, theirs, memory=memory, paused=True)
+        assert report.plan.recheck is Recheck.ON_EVENT
+    ((_, path, said),) = ours.seen
+    assert path == "/api/v1/namespaces/team-a/events"
+    assert "Connection provider-a is paused" in str(said)
+    assert theirs.seen == []
 
 
 async def test_an_instance_that_goes_is_released_when_the_copy_is_proved_gone() -> None:
