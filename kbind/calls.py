@@ -16,6 +16,7 @@ from kbind import ownership, words
 from kbind.apis import EVENTS, NAMESPACES
 from kbind.conditions import standing_synced, takes_conditions, with_synced, without_synced
 from kbind.copying import field_differs, same, without_emptied
+from kbind.facts import Copy
 from kbind.jsons import encode
 from kbind.managed import is_at, owned_fields, renewal, versions
 from kbind.rulebook import Flow
@@ -158,7 +159,8 @@ def _event(
 def _tell(situation: Situation) -> Call | None:
     if situation.trouble is None:
         return None
-    return _event(Step.TELL, situation, "Warning", words.Reason.SYNC_FAILED, situation.trouble)
+    reason = situation.reason or words.Reason.SYNC_FAILED
+    return _event(Step.TELL, situation, "Warning", reason, situation.trouble)
 
 
 def _warn(situation: Situation) -> Call | None:
@@ -179,9 +181,13 @@ def _resolved(situation: Situation) -> Call | None:
 
 
 def _held(situation: Situation) -> Call | None:
-    holders = ((situation.copy or {}).get("metadata") or {}).get("finalizers") or []
-    message = f"the copy on the provider waits for its finalizers: {', '.join(sorted(holders))}"
+    message = _holders(situation)
     return _event(Step.HELD, situation, "Normal", words.Reason.AWAITING_FINALIZERS, message)
+
+
+def _holders(situation: Situation) -> str:
+    holders = ((situation.copy or {}).get("metadata") or {}).get("finalizers") or []
+    return f"the copy on the provider waits for its finalizers: {', '.join(sorted(holders))}"
 
 
 # --- the copy ------------------------------------------------------------------------------
@@ -369,7 +375,8 @@ def _unsync(situation: Situation) -> Call | None:
     if not situation.scope.keeps_synced or situation.reason is None:
         return None
     status = situation.instance.get("status")
-    message = ownership.refusal(situation.owner)
+    going = situation.owner is Copy.GOING
+    message = _holders(situation) if going else ownership.refusal(situation.owner)
     if not takes_conditions(status) or standing_synced(status, situation.reason, message):
         return None
     wanted = with_synced(status, situation.reason, message, situation.now)

@@ -9,7 +9,7 @@ from typing import Any
 from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cover import Bound
-from kbind.errors import ClusterError, Forbidden, Invalid, ServerFailed
+from kbind.errors import ClusterError, Disengaged, Forbidden, Invalid, NotServed, ServerFailed
 from kbind.facts import Copy, Duty
 from kbind.managed import Outdated, outdated
 from kbind.observe import instance as observe
@@ -74,7 +74,7 @@ class Passes:
         unserved: ClusterError | None = None,
     ) -> Report:
         """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
-        that the provider does not serve the API, so that it need not be asked for a copy."""
+        why there is no use in asking the provider for a copy."""
         situation = Situation(
             self.scope,
             key,
@@ -89,9 +89,10 @@ class Passes:
         if duty.steps is not None:
             return await self._carry_out((duty,), duty, situation, memory, None)
 
-        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory, unserved)
+        owed = Duty(duty.verdict or "")
+        sight = await self._look(situation, owed, copy, memory, unserved)
         if sight.trouble is not None:
-            memory.trouble = says(sight.trouble)
+            memory.trouble = says(sight.trouble, draining=owed is Duty.DRAIN)
         situation = replace(situation, copy=sight.copy, owner=sight.owner)
         ownership = self._decide(
             "ownership", observe.ownership_facts(sight.owner, bound), situation
@@ -120,7 +121,9 @@ class Passes:
         if raw is None and (memory.gone or never):
             return observe.Sight(None, Copy.ABSENT)
         if raw is None and unserved is not None:
-            return observe.Sight(None, Copy.UNREADABLE, trouble=unserved)
+            away = isinstance(unserved, Disengaged)
+            word = Copy.OUT_OF_REACH if away else Copy.UNREADABLE
+            return observe.Sight(None, word, trouble=unserved)
         # The watch shows copies with our label only. To one that was held or refused before,
         # or that is to be let go, absence there is no proof.
         unsure = raw is None and (duty is Duty.DRAIN or situation.held or situation.refused)
@@ -157,11 +160,16 @@ def in_the_way(situation: Situation, error: ClusterError) -> Outdated | None:
     return outdated(situation.copy, manager, situation.scope.api.api_version, message)
 
 
-def says(error: ClusterError, entries: Outdated | None = None) -> str | None:
-    """What a user is told about a failed call; None for what the Connection reports instead
-    (no answer, credentials) or what heals by itself (conflicts, throttling). entries: what an
-    apply failed over."""
-    if not isinstance(error, Forbidden | Invalid | ServerFailed):
+def says(
+    error: ClusterError, entries: Outdated | None = None, *, draining: bool = False
+) -> str | None:
+    """What a user is told about a failed call; None for what Connection and binding report
+    instead (no answer, credentials, an API that is not served) or what heals by itself
+    (conflicts, throttling). entries: what an apply failed over. draining: whether a deletion
+    waits for it, whose user looks nowhere else."""
+    if not isinstance(error, Forbidden | Invalid | ServerFailed) and not (
+        draining and isinstance(error, NotServed | Disengaged)
+    ):
         return None
     if entries is None or not entries.others:
         return str(error)
