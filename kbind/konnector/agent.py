@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -289,6 +290,7 @@ class Konnector:
 
     def _wanted(self) -> dict[str, Wish]:
         wishes = {}
+        is_down = cache(self._statuses.is_down)
         for key, entry in self.shared.caches.crds.items():
             crd = orjson.loads(entry.raw)
             connection, how = connection_of(crd), served(crd)
@@ -302,7 +304,7 @@ class Konnector:
             if link is not None and link.ready:
                 fits = _fits(how, (link.exports or {}).get(key.name))
                 wishes[key.name] = Wish(how, fits, generation, connection, link.client)
-            elif self._statuses.is_down(connection):
+            elif is_down(connection):
                 wishes[key.name] = Wish(how, True, generation, connection, None)
         return wishes
 

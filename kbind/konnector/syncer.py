@@ -323,8 +323,9 @@ def _of_a_going_namespace(error: ClusterError) -> bool:
 
 def _away(scope: Scope) -> ClusterError:
     return Disengaged(
-        f"the copy on the provider cannot be deleted while Connection {scope.connection} is not "
-        "Ready; its conditions say why",
+        "the copy on the provider goes first, and that waits for Connection "
+        f"{scope.connection} to be there and Ready; annotation {words.DELETION_POLICY}: "
+        f"{words.ORPHAN} lets the instance go and leaves the copy",
         side=Side.PROVIDER,
         verb="list",
         path=scope.api.path(),

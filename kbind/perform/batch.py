@@ -69,8 +69,10 @@ async def perform(
             answer = await send(todo, writers[todo.side])
         except ClusterError as error:
             if step in BEST_EFFORT:
-                # An Event that is there already is a conflict of names.
-                if isinstance(error, Invalid) or (traces and isinstance(error, Conflict)):
+                # An Event that is there already is a conflict of names; one in a namespace that is
+                # being deleted is forbidden, and stays so.
+                known = traces and isinstance(error, Conflict | Forbidden)
+                if isinstance(error, Invalid) or known:
                     settled[step] = digest(todo)
                 continue
             if step is Step.NAMESPACE and isinstance(error, Conflict):

@@ -25,6 +25,7 @@ from tests.clusters.scenes import (
     crd_ref,
     event,
     events,
+    message,
     ready,
     reason,
     secret,
@@ -75,7 +76,7 @@ async def down(world: World, relay: Relay) -> None:
 async def held(world: World, instance: Object) -> None:
     """It waits, and says for what, once."""
     told = await event(world.consumer, instance, "ConnectionNotReady")
-    assert "Connection provider is not Ready" in told["message"]
+    assert "waits for Connection provider to be there and Ready" in told["message"]
     seen = await world.consumer.get(instance)
     assert seen["metadata"]["finalizers"] == [words.SYNCER]
 
@@ -147,12 +148,19 @@ async def test_a_crd_of_others_that_is_deleted_by_hand_is_missed(
 async def test_a_namespace_that_goes_is_drained(
     world: World, konnector: RunningKonnector, reachable: bool
 ) -> None:
+    """No Event can be made there any more, which is no reason to hold it up."""
     async with begun(world, "one", "two", "three", "orphan") as (relay, made):
-        if not reachable:
+        if reachable:
+            await world.provider.merge(made[0], {"metadata": {"finalizers": [FOREIGN]}})
+        else:
             await down(world, relay)
         await world.consumer.delete(NAMESPACE)
         await world.consumer.gone(made[3], TERMINATION)
-        if not reachable:
+        if reachable:
+            seen = await reason(world.consumer, made[0], "Synced", "AwaitingFinalizers")
+            assert FOREIGN in message(seen, "Synced")
+            await world.provider.merge(made[0], {"metadata": {"finalizers": []}})
+        else:
             for each in made[:3]:
                 seen = await world.consumer.get(each)
                 assert seen["metadata"]["finalizers"] == [words.SYNCER]

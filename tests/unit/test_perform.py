@@ -320,7 +320,7 @@ async def test_a_status_that_the_schema_prunes_is_written_once() -> None:
     assert len(ours.seen) == 1
 
 
-@pytest.mark.parametrize("answer", [{"kind": "Event"}, failed(Conflict)])
+@pytest.mark.parametrize("answer", [{"kind": "Event"}, failed(Conflict), failed(Forbidden)])
 async def test_an_event_is_posted_once(answer: Any) -> None:
     settled: dict[Step, bytes] = {}
     ours = consumer(answer)
