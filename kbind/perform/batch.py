@@ -114,7 +114,7 @@ _MAY_WRITE: dict[Step, tuple[Copy, ...]] = {
 
 def guard(todo: Call, situation: Situation) -> None:
     """Raises GuardViolation for a call that no rule may lead to: a write on the provider before
-    our finalizer stands, or to an object that is not ours."""
+    our finalizer stands, to an object that is not ours, or while the Connection is not Ready."""
     if todo.side is not Side.PROVIDER:
         return
     if not situation.held:
@@ -122,6 +122,8 @@ def guard(todo: Call, situation: Situation) -> None:
             f"{todo.step} of {situation.key}: our finalizer is not on the instance",
             hint="the rule must name the step hold before it",
         )
+    if situation.owner is Copy.OUT_OF_REACH:
+        raise GuardViolation(f"{todo.step} of {situation.key}: the Connection is not Ready")
     if situation.owner not in _MAY_WRITE.get(todo.step, (situation.owner,)):
         raise GuardViolation(
             f"{todo.step} of {situation.key}: the object on the provider is {situation.owner}"
