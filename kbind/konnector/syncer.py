@@ -99,6 +99,7 @@ class Syncer:
             )
         self._barred = _away(scope) if provider is None else _misfit(scope)
         self._open = False
+        self._served = True
         self._complete = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -149,6 +150,13 @@ class Syncer:
             self.touch()
             if not self.instances:
                 self._swept()
+        served = self._unserved is None
+        if served and not self._served:
+            # What the old API refused may fit the new one.
+            for memory in self._memories.values():
+                memory.retry_at = min(memory.retry_at, asyncio.get_running_loop().time())
+            self.touch()
+        self._served = served
         if isinstance(self._lost, Unauthorized | Unreachable | NotServed):
             self._hooks.on_lost(self.scope.connection)
         self._hooks.on_state(self.scope.api.name)

@@ -7,12 +7,13 @@ import pytest
 from kbind import words
 from kbind.cluster.transport import Request
 from kbind.testing.handles import find_condition, new
-from kbind.testing.running import USER
+from kbind.testing.running import USER, connection
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.stories.telling import Story, tell
 
 FOREIGN = "example.org/holds"
 TEAM = new("v1", "Namespace", "team-a")
+DEFINITION = new("apiextensions.k8s.io/v1", "CustomResourceDefinition", WIDGETS)
 
 
 def finalizers(*names: str) -> dict[str, object]:
@@ -72,6 +73,33 @@ def test_a_namespace_that_takes_its_time_to_go_is_not_hammered_at() -> None:
             assert copy["metadata"]["uid"] != each["metadata"]["uid"]
             assert copy["spec"] == each["spec"]
         assert find_condition(await story.consumer.get(stays), "Synced") is None
+
+    tell(main)
+
+
+def test_an_api_that_takes_its_time_to_go_is_filled_as_soon_as_it_is_back() -> None:
+    async def main(story: Story) -> None:
+        await story.bound()
+        await story.consumer.merge(connection(), {"spec": {"schema": {"source": "CRD"}}})
+        one = await story.synced(widget("one", size=1))
+        stays = await story.synced(widget("stays", size=2))
+        await story.provider.merge(stays, finalizers(FOREIGN))
+        await story.provider.delete(DEFINITION)
+        provider = story.clusters[1]
+        start = len(provider.audit(USER))
+        await story.wait(3600)
+        refused = [e for e in provider.audit(USER)[start:] if e.status == 403]
+        assert {e.name for e in refused} == {"one"}
+        assert len(refused) < 60
+        told = [e for e in await story.events() if e["involvedObject"]["name"] == "one"]
+        assert [e["reason"] for e in told] == [words.Reason.SYNC_FAILED]
+
+        await story.provider.merge(stays, finalizers())
+        await story.wait(words.PERIOD)
+        await story.provider.install_crd(crd())
+        await story.wait(words.PERIOD)
+        for each in (one, stays):
+            assert (await story.provider.get(each))["spec"] == each["spec"]
 
     tell(main)
 
@@ -159,8 +187,7 @@ def test_a_konnector_that_starts_where_the_api_is_not_served_lets_orphans_go() -
         await story.consumer.merge(orphan, {"metadata": {"annotations": keep}})
         for each in (held, orphan):
             await story.consumer.delete(each)
-        ref = new("apiextensions.k8s.io/v1", "CustomResourceDefinition", WIDGETS)
-        await story.provider.delete(ref)
+        await story.provider.delete(DEFINITION)
         await story.konnector.start()
         await story.wait(20 * words.PERIOD)
         assert await story.consumer.find(orphan) is None
