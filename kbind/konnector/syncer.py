@@ -116,7 +116,9 @@ class Syncer:
     @property
     def _unserved(self) -> ClusterError | None:
         """Why there is no use in asking the provider for a copy."""
-        return self._barred or (self._lost if isinstance(self._lost, NotServed) else None)
+        if isinstance(self._lost, NotServed):
+            return self._barred or _unserved(self.scope)
+        return self._barred
 
     @property
     def _lost(self) -> ClusterError | None:
@@ -334,6 +336,17 @@ def _away(scope: Scope) -> ClusterError:
         "the copy on the provider goes first, and that waits for Connection "
         f"{scope.connection} to be there and Ready; annotation {words.DELETION_POLICY}: "
         f"{words.ORPHAN} lets the instance go and leaves the copy",
+        side=Side.PROVIDER,
+        verb="list",
+        path=scope.api.path(),
+    )
+
+
+def _unserved(scope: Scope) -> ClusterError:
+    """In words that stay the same, whichever request was answered so last."""
+    return NotServed(
+        f"the provider does not serve {scope.api.name} at {scope.api.version} now (404), which "
+        "says nothing about the copy; the instance is held until it does",
         side=Side.PROVIDER,
         verb="list",
         path=scope.api.path(),
