@@ -17,6 +17,7 @@ from kbind.apis import NAMESPACES
 from kbind.conditions import standing_synced, takes_conditions, with_synced, without_synced
 from kbind.copying import field_differs, same, without_emptied
 from kbind.events import event
+from kbind.facts import Copy
 from kbind.jsons import encode
 from kbind.managed import is_at, owned_fields, renewal, versions
 from kbind.rulebook import Flow
@@ -139,7 +140,8 @@ def _event(
 def _tell(situation: Situation) -> Call | None:
     if situation.trouble is None:
         return None
-    return _event(Step.TELL, situation, "Warning", words.Reason.SYNC_FAILED, situation.trouble)
+    reason = situation.reason or words.Reason.SYNC_FAILED
+    return _event(Step.TELL, situation, "Warning", reason, situation.trouble)
 
 
 def _warn(situation: Situation) -> Call | None:
@@ -160,8 +162,7 @@ def _resolved(situation: Situation) -> Call | None:
 
 
 def _held(situation: Situation) -> Call | None:
-    holders = ((situation.copy or {}).get("metadata") or {}).get("finalizers") or []
-    message = f"the copy on the provider waits for its finalizers: {', '.join(sorted(holders))}"
+    message = _holders(situation)
     return _event(Step.HELD, situation, "Normal", words.Reason.AWAITING_FINALIZERS, message)
 
 
@@ -174,6 +175,11 @@ def _waiting(situation: Situation) -> Call | None:
         f"{words.PAUSED} is taken off there"
     )
     return _event(Step.WAITING, situation, "Normal", words.Reason.PAUSED, message)
+
+
+def _holders(situation: Situation) -> str:
+    holders = ((situation.copy or {}).get("metadata") or {}).get("finalizers") or []
+    return f"the copy on the provider waits for its finalizers: {', '.join(sorted(holders))}"
 
 
 # --- the copy ------------------------------------------------------------------------------
@@ -361,7 +367,8 @@ def _unsync(situation: Situation) -> Call | None:
     if not situation.scope.keeps_synced or situation.reason is None:
         return None
     status = situation.instance.get("status")
-    message = ownership.refusal(situation.owner)
+    going = situation.owner is Copy.GOING
+    message = _holders(situation) if going else ownership.refusal(situation.owner)
     if not takes_conditions(status) or standing_synced(status, situation.reason, message):
         return None
     wanted = with_synced(status, situation.reason, message, situation.now)

@@ -51,14 +51,14 @@ def judged(
     return list(result.values())
 
 
-_REFUSALS = (Reason.FOREIGN_OBJECT_EXISTS, Reason.OWNED_BY_ANOTHER)
+_REASONS = (Reason.FOREIGN_OBJECT_EXISTS, Reason.OWNED_BY_ANOTHER, Reason.AWAITING_FINALIZERS)
 
 
 def _is_ours(condition: Any) -> bool:
     return (
         isinstance(condition, dict)
         and condition.get("type") == Condition.SYNCED
-        and condition.get("reason") in _REFUSALS
+        and condition.get("reason") in _REASONS
     )
 
 
@@ -75,7 +75,7 @@ def takes_conditions(status: Any) -> bool:
 
 
 def standing_synced(status: Any, reason: str, message: str) -> bool:
-    """Whether an instance's status already says that it is refused for *reason*, or has a
+    """Whether an instance's status already says that it is not synced for *reason*, or has a
     ``Synced`` of somebody else's, which is theirs to write."""
     for condition in _conditions(status):
         if isinstance(condition, dict) and condition.get("type") == Condition.SYNCED:
@@ -86,7 +86,7 @@ def standing_synced(status: Any, reason: str, message: str) -> bool:
 
 
 def with_synced(status: Any, reason: str, message: str, now: str) -> dict[str, Any]:
-    """*status* with ``Synced=False``; the transition time of an earlier refusal is kept."""
+    """*status* with ``Synced=False``; the transition time of an earlier one of ours is kept."""
     base = dict(status) if isinstance(status, dict) else {}
     conditions = _conditions(status)
     since = next((c.get("lastTransitionTime", now) for c in conditions if _is_ours(c)), now)
@@ -101,7 +101,7 @@ def with_synced(status: Any, reason: str, message: str, now: str) -> dict[str, A
 
 
 def without_synced(status: Any) -> Any:
-    """*status* without the refusal that we wrote; the same value where there is none. A
+    """*status* without the ``Synced`` that we wrote; the same value where there is none. A
     conditions list that we alone filled goes with it."""
     conditions = _conditions(status)
     kept = [c for c in conditions if not _is_ours(c)]

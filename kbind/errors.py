@@ -139,6 +139,10 @@ class Unreachable(ClusterError):
     """No answer: refused, reset, timed out, TLS not trusted."""
 
 
+class Disengaged(ClusterError):
+    """Not sent: the Connection cannot be used now."""
+
+
 class Unauthorized(ClusterError):
     """401: the credential is not accepted (any longer)."""
 

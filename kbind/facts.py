@@ -62,6 +62,7 @@ class Copy(StrEnum):
     ANOTHER_CLUSTER = "another-cluster"
     GOING = "going"  # ours, and being deleted
     UNREADABLE = "unreadable"  # the provider did not let us look
+    OUT_OF_REACH = "out-of-reach"  # the Connection is not Ready, so the provider was not asked
 
 
 class ConflictPolicy(StrEnum):
@@ -89,6 +90,7 @@ class Verdict(StrEnum):
     AWAIT = "await"
     REFUSE = "refuse"
     BLIND = "blind"
+    DEFER = "defer"
 
 
 class Asked(StrEnum):

@@ -69,7 +69,7 @@ MEANING: Final[dict[Step, str]] = {
     Step.DELETE: "delete of the copy that was read (uid)",
     Step.WARN: "Warning Event on the instance: the refusal, once",
     Step.MARK: "patch of the instance's conflict annotation: set",
-    Step.UNSYNC: "patch of the instance's status: Synced=False, where the schema keeps it",
+    Step.UNSYNC: "patch of the instance's status: Synced=False and why, where the schema keeps it",
     Step.RESOLVED: "Event on the instance: the refusal is over",
     Step.UNMARK: "patch of the instance's conflict annotation: remove",
     Step.HELD: "Event on the instance: whose finalizers hold the copy",

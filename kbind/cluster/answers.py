@@ -115,9 +115,9 @@ def _names_an_object(answer: dict[str, Any], path: str) -> bool:
 def _outdated(answer: dict[str, Any], verb: str) -> bool:
     """Whether a 422 says that the object is another one, or is no longer what a JSON patch
     presumes: nothing is wrong with what was sent, it came too late."""
-    causes = _causes(answer)
-    if causes:  # The message then repeats values of the user, which must not be matched.
-        return any(cause.get("field") == "metadata.uid" for cause in causes)
+    named = causes(answer)
+    if named:  # The message then repeats values of the user, which must not be matched.
+        return any(cause.get("field") == "metadata.uid" for cause in named)
     if verb == "patch" and not _details(answer):
         # A ``test`` that does not hold, or a path that is not there, is answered without any
         # detail; what a schema refuses is always named.
@@ -130,7 +130,7 @@ def _words(status: int, answer: dict[str, Any], path: str) -> str:
     said = str(answer.get("message") or "")
     if "secrets" in path.split("/") and status in (400, 422):
         # What the server finds wrong with a Secret it may quote: name the fields only.
-        said = ", ".join(str(cause["field"]) for cause in _causes(answer) if "field" in cause)
+        said = ", ".join(str(cause["field"]) for cause in causes(answer) if "field" in cause)
     if len(said) > WORDS_LIMIT:
         said = f"{said[:WORDS_LIMIT]} [...]"
     return f"{reason}: {said}" if reason and said else reason or said
@@ -151,9 +151,10 @@ def _details(answer: dict[str, Any]) -> dict[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
-def _causes(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    causes = _details(answer).get("causes")
-    return [cause for cause in causes if isinstance(cause, dict)] if causes else []
+def causes(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a Status names one by one, each with ``reason``, ``message`` and ``field``."""
+    named = _details(answer).get("causes")
+    return [cause for cause in named if isinstance(cause, dict)] if named else []
 
 
 def _seconds(headers: Mapping[str, str]) -> float | None:

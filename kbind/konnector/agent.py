@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -49,7 +50,8 @@ SHUTDOWN = 5.0
 class Wish:
     """A syncer that should run: another wish under the same name means another syncer.
 
-    fits: whether the provider has it in the same scope, as far as is known.
+    fits: whether the provider has it in the same scope, as far as is known. provider: None while
+    the Connection is not Ready.
     generation: of the CRD. While a schema changes, a watch may go on for a moment that still
     leaves out what the old schema did not have, so everything is listed anew.
     """
@@ -58,7 +60,7 @@ class Wish:
     fits: bool
     generation: int
     connection: str
-    provider: Client
+    provider: Client | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,8 @@ class Konnector:
             if wishes.get(name) != wish:
                 del self._wishes[name]
                 ending.append(self.syncers.pop(name).stop(DISENGAGE))
-                log.info("syncing stopped", api=name, connection=wish.connection)
+                if wish.provider is not None:
+                    log.info("syncing stopped", api=name, connection=wish.connection)
         await asyncio.gather(*ending)
         await self._close_retired()
         for name, wish in wishes.items():
@@ -309,21 +312,27 @@ class Konnector:
                 self._wishes[name] = wish
                 self.syncers[name] = self._syncer(wish)
                 self.syncers[name].start()
-                log.info("syncing started", api=name, connection=wish.connection)
+                if wish.provider is not None:
+                    log.info("syncing started", api=name, connection=wish.connection)
 
     def _wanted(self) -> dict[str, Wish]:
         wishes = {}
+        is_down = cache(self._statuses.is_down)
         for key, entry in self.shared.caches.crds.items():
             crd = orjson.loads(entry.raw)
-            link = self.shared.links.get(connection_of(crd) or "")
-            how = served(crd)
-            if link is None or not link.ready or how is None or not is_managed(crd):
+            connection, how = connection_of(crd), served(crd)
+            if connection is None or how is None or not is_managed(crd):
                 continue
             # A CRD that is going still has instances to drain.
-            if is_established(crd) or crd["metadata"].get("deletionTimestamp"):
-                generation = crd["metadata"].get("generation", 1)
+            if not (is_established(crd) or crd["metadata"].get("deletionTimestamp")):
+                continue
+            generation = crd["metadata"].get("generation", 1)
+            link = self.shared.links.get(connection)
+            if link is not None and link.ready:
                 fits = _fits(how, (link.exports or {}).get(key.name))
-                wishes[key.name] = Wish(how, fits, generation, link.connection, link.client)
+                wishes[key.name] = Wish(how, fits, generation, connection, link.client)
+            elif is_down(connection):
+                wishes[key.name] = Wish(how, True, generation, connection, None)
         return wishes
 
     def _syncer(self, wish: Wish) -> Syncer:

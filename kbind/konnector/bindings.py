@@ -104,6 +104,11 @@ class BindingStatuses:
         await statuses.write(self._shared.consumer, APIS[ref.kind], cache, binding, status)
         return self._shared.settings.binding_interval
 
+    def is_down(self, connection: str) -> bool:
+        """Whether a Connection is known to carry nothing, and not just on its way up."""
+        problem = self._line_problem(connection)
+        return problem is not None and problem[0] != Reason.PENDING
+
     def _api(self, bound: Bound, name: str) -> ApiState:
         link = self._shared.links.get(bound.connection)
         entry = self._shared.caches.crds.get(Key("", name))

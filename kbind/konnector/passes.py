@@ -9,7 +9,7 @@ from typing import Any
 from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cover import Bound
-from kbind.errors import ClusterError, Forbidden, Invalid, ServerFailed
+from kbind.errors import ClusterError, Disengaged, Forbidden, Invalid, NotServed, ServerFailed
 from kbind.facts import Copy, Cover, Duty
 from kbind.managed import Outdated, outdated
 from kbind.observe import instance as observe
@@ -76,8 +76,8 @@ class Passes:
         paused: bool = False,
     ) -> Report:
         """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
-        that the provider does not serve the API, so that it need not be asked for a copy; paused:
-        that the Connection is."""
+        why there is no use in asking the provider for a copy; ending: the cover where no live
+        binding covers it; paused: that the Connection is."""
         situation = Situation(
             self.scope,
             key,
@@ -86,16 +86,17 @@ class Passes:
             homeless=memory.homeless,
             outdated=memory.outdated,
         )
-        owed = observe.duty_facts(instance, bound, self.scope.connection, ending, paused=paused)
-        by = observe.paused_by(owed["pause"], bound, self.scope.connection)
-        duty = self._decide("duty", owed, situation)
+        asked = observe.duty_facts(instance, bound, self.scope.connection, ending, paused=paused)
+        by = observe.paused_by(asked["pause"], bound, self.scope.connection)
+        duty = self._decide("duty", asked, situation)
         situation = replace(situation, reason=duty.reason, paused=by)
         if duty.steps is not None:
             return await self._carry_out((duty,), duty, situation, memory, None)
 
-        sight = await self._look(situation, Duty(duty.verdict or ""), copy, memory, unserved)
+        owed = Duty(duty.verdict or "")
+        sight = await self._look(situation, owed, copy, memory, unserved)
         if sight.trouble is not None:
-            memory.trouble = says(sight.trouble)
+            memory.trouble = says(sight.trouble, draining=owed is not Duty.SERVE)
         situation = replace(situation, copy=sight.copy, owner=sight.owner)
         ownership = self._decide(
             "ownership", observe.ownership_facts(sight.owner, bound), situation
@@ -122,7 +123,9 @@ class Passes:
         if raw is None and (memory.gone or never):
             return observe.Sight(None, Copy.ABSENT)
         if raw is None and unserved is not None:
-            return observe.Sight(None, Copy.UNREADABLE, trouble=unserved)
+            away = isinstance(unserved, Disengaged)
+            word = Copy.OUT_OF_REACH if away else Copy.UNREADABLE
+            return observe.Sight(None, word, trouble=unserved)
         # The watch shows copies with our label only. To one that was held or refused before,
         # or that is to be let go, absence there is no proof.
         unsure = raw is None and (leaving or situation.held or situation.refused)
@@ -167,11 +170,16 @@ def in_the_way(situation: Situation, error: ClusterError) -> Outdated | None:
     return outdated(situation.copy, manager, situation.scope.api.api_version, message)
 
 
-def says(error: ClusterError, entries: Outdated | None = None) -> str | None:
-    """What a user is told about a failed call; None for what the Connection reports instead
-    (no answer, credentials) or what heals by itself (conflicts, throttling). entries: what an
-    apply failed over."""
-    if not isinstance(error, Forbidden | Invalid | ServerFailed):
+def says(
+    error: ClusterError, entries: Outdated | None = None, *, draining: bool = False
+) -> str | None:
+    """What a user is told about a failed call; None for what Connection and binding report
+    instead (no answer, credentials, an API that is not served) or what heals by itself
+    (conflicts, throttling). entries: what an apply failed over. draining: whether a deletion
+    waits for it, whose user looks nowhere else."""
+    if not isinstance(error, Forbidden | Invalid | ServerFailed) and not (
+        draining and isinstance(error, NotServed | Disengaged)
+    ):
         return None
     if entries is None or not entries.others:
         return str(error)

@@ -12,6 +12,7 @@ import structlog
 
 from kbind import words
 from kbind.apis import Key
+from kbind.cluster.answers import causes
 from kbind.cluster.backoff import delay
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
@@ -20,6 +21,7 @@ from kbind.cover import Bound, Coverage
 from kbind.errors import (
     ClusterError,
     Conflict,
+    Disengaged,
     ExpressionFailed,
     GuardViolation,
     NotFound,
@@ -50,14 +52,18 @@ class Hooks:
 
 
 class Syncer:
-    """Keeps the instances of one API and their copies in step."""
+    """Keeps the instances of one API and their copies in step.
+
+    provider: None while the Connection is not Ready. Then only the consumer is followed: what is
+    to be deleted there is let go where no copy has to be, or says what it waits for.
+    """
 
     def __init__(
         self,
         scope: Scope,
         *,
         consumer: Client,
-        provider: Client,
+        provider: Client | None,
         book: Rulebook,
         coverage: Callable[[], Coverage],
         paused: Callable[[], bool],
@@ -73,27 +79,31 @@ class Syncer:
         self._now = now
         self._recheck = recheck
         self._hooks = hooks
-        self._passes = Passes(scope, book, {Side.CONSUMER: consumer, Side.PROVIDER: provider})
+        clients = {Side.CONSUMER: consumer}
+        if provider is not None:
+            clients[Side.PROVIDER] = provider
+        self._passes = Passes(scope, book, clients)
         self._memories: dict[Key, Memory] = {}
         self._lane: Lane[Key] = Lane(self._turn, on_idle=self._swept)
         self._caches = {Side.CONSUMER: Cache(), Side.PROVIDER: Cache()}
         self.instances, self._copies = self._caches[Side.CONSUMER], self._caches[Side.PROVIDER]
         path = scope.api.path()
-        self._reflectors = (
-            Reflector(
-                consumer, path, self.instances, on_change=self._changed, on_state=self._state
-            ),
-            Reflector(
+        self._here = Reflector(
+            consumer, path, self.instances, on_change=self._changed, on_state=self._state
+        )
+        self._there: Reflector | None = None
+        if provider is not None:
+            self._there = Reflector(
                 provider,
                 path,
                 self._copies,
                 label_selector=f"{words.CONSUMER}={scope.cluster}",
                 on_change=self._changed,
                 on_state=self._state,
-            ),
-        )
-        self._misfit = None if scope.fits else _misfit(scope)
+            )
+        self._barred = _away(scope) if provider is None else _misfit(scope)
         self._open = False
+        self._served = True
         self._complete = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -105,14 +115,19 @@ class Syncer:
     @property
     def trouble(self) -> ClusterError | None:
         """Why one of the sides is not being followed, or cannot take what the other has."""
-        errors = (self._misfit, *(r.error for r in self._reflectors))
-        return next((error for error in errors if error is not None), None)
+        return self._barred or self._here.error or self._lost
 
     @property
     def _unserved(self) -> ClusterError | None:
         """Why there is no use in asking the provider for a copy."""
-        error = self._reflectors[1].error
-        return self._misfit or (error if isinstance(error, NotServed) else None)
+        if isinstance(self._lost, NotServed):
+            return self._barred or _unserved(self.scope)
+        return self._barred
+
+    @property
+    def _lost(self) -> ClusterError | None:
+        """Why the provider is not being followed."""
+        return None if self._there is None else self._there.error
 
     @property
     def reaches(self) -> bool:
@@ -128,7 +143,8 @@ class Syncer:
         )
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
+        reflectors = (self._here, self._there)
+        self._tasks = [asyncio.create_task(r.run()) for r in reflectors if r is not None]
 
     async def stop(self, grace: float) -> None:
         """Ends the watches, lets passes in flight finish within *grace* seconds."""
@@ -148,15 +164,28 @@ class Syncer:
             self._lane.add(key)
 
     def _state(self) -> None:
-        if not self._open and all(r.synced.is_set() for r in self._reflectors):
-            # From here on what is missing in a cache is missing on the server.
+        if not self._open and self._seen():
             self._open = True
             self.touch()
             if not self.instances:
                 self._swept()
-        if isinstance(self._reflectors[1].error, Unauthorized | Unreachable | NotServed):
+        served = self._unserved is None
+        if served and not self._served:
+            # What the old API refused may fit the new one.
+            for memory in self._memories.values():
+                memory.retry_at = min(memory.retry_at, asyncio.get_running_loop().time())
+            self.touch()
+        self._served = served
+        if isinstance(self._lost, Unauthorized | Unreachable | NotServed):
             self._hooks.on_lost(self.scope.connection)
         self._hooks.on_state(self.scope.api.name)
+
+    def _seen(self) -> bool:
+        """Whether what is missing in a cache is missing on its server. What the provider does not
+        serve is not waited for: there nothing is concluded from the cache."""
+        there = self._there
+        known = there is None or there.synced.is_set() or isinstance(there.error, NotServed)
+        return self._here.synced.is_set() and known
 
     def _swept(self) -> None:
         if not self._complete:
@@ -319,7 +348,7 @@ def _of_the_server(error: ClusterError) -> bool:
     its server has healed, as one that was refused for itself may."""
     if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
         return True
-    return error.status in (502, 503, 504)
+    return error.status in (502, 503, 504) or _of_a_going_namespace(error)
 
 
 def is_held(raw: bytes) -> bool:
@@ -327,7 +356,36 @@ def is_held(raw: bytes) -> bool:
     return words.SYNCER in (orjson.loads(raw)["metadata"].get("finalizers") or ())
 
 
-def _misfit(scope: Scope) -> ClusterError:
+def _of_a_going_namespace(error: ClusterError) -> bool:
+    """Whether nothing is created because the namespace is being deleted."""
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes(error.body))
+
+
+def _away(scope: Scope) -> ClusterError:
+    return Disengaged(
+        "the copy on the provider goes first, and that waits for Connection "
+        f"{scope.connection} to be there and Ready; annotation {words.DELETION_POLICY}: "
+        f"{words.ORPHAN} lets the instance go and leaves the copy",
+        side=Side.PROVIDER,
+        verb="list",
+        path=scope.api.path(),
+    )
+
+
+def _unserved(scope: Scope) -> ClusterError:
+    """In words that stay the same, whichever request was answered so last."""
+    return NotServed(
+        f"the provider does not serve {scope.api.name} at {scope.api.version} now (404), which "
+        "says nothing about the copy; the instance is held until it does",
+        side=Side.PROVIDER,
+        verb="list",
+        path=scope.api.path(),
+    )
+
+
+def _misfit(scope: Scope) -> ClusterError | None:
+    if scope.fits:
+        return None
     here, there = ("Namespaced", "Cluster") if scope.api.namespaced else ("Cluster", "Namespaced")
     return NotServed(
         f"the provider has it in scope {there}, the CRD here has scope {here}, and a scope cannot "

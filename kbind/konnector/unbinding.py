@@ -129,8 +129,10 @@ class Unbinding:
             self._end(key, Cover.UNBINDING)
             return text
         if decision.verdict == Undoing.ABANDON and ours is not None:
+            if key not in self._shared.endings:
+                await self._tell_left(ref, binding, api, ours)
             self._end(key, Cover.ABANDONED)
-            await self._abandon(ref, binding, api, ours)
+            await self._abandon(ref, connection, ours)
             return text
         for _ in decision.steps or ():
             if ours is not None:
@@ -207,49 +209,46 @@ class Unbinding:
 
     # --- what is done ------------------------------------------------------------------------
 
-    async def _abandon(
+    async def _tell_left(
         self, ref: Ref, binding: Mapping[str, Any], api: str, crd: Mapping[str, Any]
     ) -> None:
-        """Lets the held instances go without a look at the provider, and says whose copies may
-        remain there."""
+        """Whose copies may remain on the provider, in an Event and in the log."""
+        held = [str(_key(each)) async for each in self._instances(crd, ref.key.namespace)]
+        more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
+        message = (
+            f"the provider cannot be reached, so copies of {api} may remain there: "
+            f"{', '.join(held[:NAMED])}{more}"
+        )
+        log.warning("copies may remain on the provider", binding=str(ref), api=api, copies=held)
+        call = keeping.left(APIS[ref.kind], binding, message, self._shared.timestamp())
+        try:
+            await send(call, self._shared.consumer)
+        except Conflict:
+            return  # said already
+
+    async def _abandon(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> None:
+        """Lets the held instances go without a look at the provider."""
         how = served(crd)
-        assert how is not None  # else no instance could have been listed
+        if how is None:
+            return
         shared = self._shared
         scope = Scope(
             how.api,
-            binding["spec"]["connectionRef"]["name"],
+            connection,
             shared.cluster,
             shared.book.copying,
             how.status_subresource,
             how.keeps_synced,
             True,
         )
-        left = []
+        writers = {Side.CONSUMER: shared.consumer}
         async for instance in self._instances(crd, ref.key.namespace):
-            metadata = instance["metadata"]
-            key = Key(metadata.get("namespace", ""), metadata["name"])
-            situation = Situation(scope, key, instance, shared.timestamp())
+            situation = Situation(scope, _key(instance), instance, shared.timestamp())
             facts = observe.duty_facts(
                 instance, None, scope.connection, Cover.ABANDONED, paused=False
             )
             decision = decide(shared.book, "duty", facts, situation)
-            batch = await perform(
-                decision.steps or (), situation, {Side.CONSUMER: shared.consumer}, {}
-            )
-            if batch.failed is None and Step.RELEASE in (decision.steps or ()):
-                left.append(str(key))
-        if not left:
-            return
-        named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" * (len(left) > NAMED))
-        message = f"the provider cannot be reached, so copies of {api} may remain there: {named}"
-        log.warning("copies may remain on the provider", binding=str(ref), api=api, copies=left)
-        try:
-            await send(
-                keeping.left(APIS[ref.kind], binding, message, shared.timestamp()),
-                shared.consumer,
-            )
-        except Conflict:
-            return  # said already
+            await perform(decision.steps or (), situation, writers, {})
 
     async def _remove(self, crd: Mapping[str, Any]) -> None:
         try:
@@ -283,3 +282,8 @@ def _standing(crd: Mapping[str, Any] | None, connection: str) -> Standing:
     if connection_of(crd) != connection:
         return Standing.ELSEWHERE
     return Standing.GOING if crd["metadata"].get("deletionTimestamp") else Standing.HERE
+
+
+def _key(obj: Mapping[str, Any]) -> Key:
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])

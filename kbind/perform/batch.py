@@ -69,8 +69,10 @@ async def perform(
             answer = await send(todo, writers[todo.side])
         except ClusterError as error:
             if step in BEST_EFFORT:
-                # An Event that is there already is a conflict of names.
-                if isinstance(error, Invalid) or (traces and isinstance(error, Conflict)):
+                # An Event that is there already is a conflict of names; one in a namespace that is
+                # being deleted is forbidden, and stays so.
+                known = traces and isinstance(error, Conflict | Forbidden)
+                if isinstance(error, Invalid) or known:
                     settled[step] = digest(todo)
                 continue
             if step is Step.NAMESPACE and isinstance(error, Conflict):
@@ -112,7 +114,7 @@ _MAY_WRITE: dict[Step, tuple[Copy, ...]] = {
 
 def guard(todo: Call, situation: Situation) -> None:
     """Raises GuardViolation for a call that no rule may lead to: a write on the provider before
-    our finalizer stands, or to an object that is not ours."""
+    our finalizer stands, to an object that is not ours, or while the Connection is not Ready."""
     if todo.side is not Side.PROVIDER:
         return
     if not situation.held:
@@ -120,6 +122,8 @@ def guard(todo: Call, situation: Situation) -> None:
             f"{todo.step} of {situation.key}: our finalizer is not on the instance",
             hint="the rule must name the step hold before it",
         )
+    if situation.owner is Copy.OUT_OF_REACH:
+        raise GuardViolation(f"{todo.step} of {situation.key}: the Connection is not Ready")
     if situation.owner not in _MAY_WRITE.get(todo.step, (situation.owner,)):
         raise GuardViolation(
             f"{todo.step} of {situation.key}: the object on the provider is {situation.owner}"

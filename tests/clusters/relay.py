@@ -1,4 +1,4 @@
-"""A line to a cluster that a test can cut and mend."""
+"""A line to a cluster that a test can cut and mend, or mute."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Relay:
         self._server: asyncio.Server | None = None
         self._lines: set[asyncio.Task[None]] = set()
         self._port = 0
+        self._flowing = asyncio.Event()
+        self._flowing.set()
 
     async def __aenter__(self) -> Self:
         await self.mend()
@@ -52,6 +54,10 @@ class Relay:
             line.cancel()
         await asyncio.gather(*self._lines, return_exceptions=True)
 
+    def mute(self) -> None:
+        """From now on connections are taken and kept, and nothing is passed on."""
+        self._flowing.clear()
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = asyncio.create_task(self._pass_on(reader, writer))
         self._lines.add(line)
@@ -63,8 +69,8 @@ class Relay:
         place = urlsplit(self._cluster.kubeconfig()["clusters"][0]["cluster"]["server"])
         far_reader, far_writer = await asyncio.open_connection(place.hostname, place.port)
         ways = (
-            asyncio.create_task(_pump(reader, far_writer)),
-            asyncio.create_task(_pump(far_reader, writer)),
+            asyncio.create_task(self._pump(reader, far_writer)),
+            asyncio.create_task(self._pump(far_reader, writer)),
         )
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -73,9 +79,9 @@ class Relay:
                 way.cancel()
             far_writer.transport.abort()
 
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                await self._flowing.wait()
+                writer.write(data)
+                await writer.drain()

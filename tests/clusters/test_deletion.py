@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from kbind import words
-from kbind.testing.handles import Object
+from kbind.testing.handles import Object, find_condition
 from kbind.testing.running import binding
-from tests.clusters.scenes import Scene, event, reason, uid_of
+from tests.clusters.scenes import Scene, event, message, reason, uid_of
 from tests.clusters.widgets import WIDGETS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -44,6 +44,8 @@ async def test_a_copy_that_is_held_holds_its_instance(scene: Scene) -> None:
     await scene.consumer.delete(instance)
     told = await event(scene.consumer, instance, "AwaitingFinalizers")
     assert FOREIGN in told["message"]
+    seen = await reason(scene.consumer, instance, "Synced", "AwaitingFinalizers")
+    assert message(seen, "Synced") == told["message"]
     await scene.konnector.look_again(instance)
     assert (await scene.consumer.get(instance))["metadata"]["finalizers"] == [words.SYNCER]
     assert (await scene.provider.get(instance))["metadata"]["deletionTimestamp"]
@@ -113,7 +115,8 @@ async def test_a_copy_is_made_again_once_the_old_one_is_gone(scene: Scene) -> No
     instance = await scene.synced("one", size=1)
     first = await scene.provider.merge(instance, finalizers(FOREIGN))
     await scene.provider.delete(first)
-    await scene.konnector.look_again(instance)
+    seen = await reason(scene.consumer, instance, "Synced", "AwaitingFinalizers")
+    assert FOREIGN in message(seen, "Synced")
     await scene.consumer.merge(instance, {"spec": {"size": 2}})
     before, going = await scene.standing(instance)
     assert going["spec"]["size"] == 1
@@ -123,7 +126,22 @@ async def test_a_copy_is_made_again_once_the_old_one_is_gone(scene: Scene) -> No
         instance, lambda seen: seen["metadata"]["uid"] != first["metadata"]["uid"]
     )
     assert second["spec"]["size"] == 2
-    assert (await scene.consumer.get(instance))["metadata"]["uid"] == before["metadata"]["uid"]
+    after = await scene.consumer.until(
+        instance, lambda seen: find_condition(seen, "Synced") is None
+    )
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+async def test_orphan_lets_an_instance_go_whose_copy_is_going_already(scene: Scene) -> None:
+    instance = await scene.synced("one")
+    await scene.provider.merge(instance, finalizers(FOREIGN))
+    await scene.consumer.delete(instance)
+    await event(scene.consumer, instance, "AwaitingFinalizers")
+    await scene.consumer.merge(instance, policy("Orphan"))
+    await scene.consumer.gone(instance)
+    copy = await scene.provider.merge(instance, finalizers())
+    assert of(instance)(copy)
+    await scene.provider.gone(instance)
 
 
 async def test_an_object_that_took_the_copys_place_survives(scene: Scene) -> None:

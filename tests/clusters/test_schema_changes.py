@@ -12,7 +12,16 @@ from kbind import words
 from kbind.errors import KbindError
 from kbind.testing.handles import Handle, Object
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding
-from tests.clusters.scenes import crd_ref, discoveries, events, eventually, message, reason, synced
+from tests.clusters.scenes import (
+    crd_ref,
+    discoveries,
+    event,
+    events,
+    eventually,
+    message,
+    reason,
+    synced,
+)
 from tests.clusters.widgets import GROUP, WIDGETS, crd, widget
 from tests.clusters.world import World
 
@@ -161,21 +170,27 @@ async def test_an_api_that_is_made_anew_is_filled_from_the_consumer(
     assert seen["metadata"]["uid"] == made[0]["metadata"]["uid"]
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
 async def test_while_its_api_is_gone_an_instance_is_held_unless_it_is_orphaned(
-    world: World, konnector: RunningKonnector
+    world: World, konnector: RunningKonnector, restarted: bool
 ) -> None:
     """That the provider does not serve the API proves nothing about the copy."""
     held, orphan = await begin(world, "held", "orphan")
     await world.provider.delete(crd_ref())
     await world.provider.gone(crd_ref())
     await reason(world.consumer, BOUND, "Synced", "SyncFailed")
+    if restarted:
+        await konnector.restart()
     policy = {words.DELETION_POLICY: words.ORPHAN}
     await world.consumer.merge(orphan, {"metadata": {"annotations": policy}})
     for each in (held, orphan):
         await world.consumer.delete(each)
     await world.consumer.gone(orphan)
+    told = await event(world.consumer, held, "SyncFailed")
+    assert "404" in told["message"]
     await konnector.look_again(held)
     assert (await world.consumer.get(held))["metadata"]["finalizers"] == [words.SYNCER]
+    await event(world.consumer, held, "SyncFailed")
     await world.provider.install_crd(crd())
     await world.consumer.gone(held, deadline=40)
     assert await world.provider.find(held) is None

@@ -234,4 +234,4 @@ def test_too_many_situations(overlay: Path) -> None:
         f"  - {{fact: b, from: instance.b, words: [{words}], otherwise: w0}}\n"
     )
     (finding,) = findings_of(overlay)
-    assert "86400" in finding.message
+    assert "97200" in finding.message

@@ -272,6 +272,34 @@ async def deletion_held_by_a_provider_finalizer(story: Story) -> None:
     await story.end(copy, events=True)
 
 
+@TALES.story("Instances are deleted while the provider is away")
+async def deletion_while_the_provider_is_away(story: Story) -> None:
+    await story.bound()
+    one = await story.synced(widget("one", size=3))
+    two = await story.synced(widget("two", size=4))
+    with story.chapter("The provider does not answer any more, and the user deletes both widgets."):
+        story.clusters[1].down = True
+        story.clusters[1].break_streams()
+        await story.wait(60)
+        for each in (one, two):
+            await story.consumer.delete(each)
+        await story.wait(600)
+    with story.chapter("The user gives the second one's copy up."):
+        keep = {words.DELETION_POLICY: words.ORPHAN}
+        await story.consumer.merge(two, {"metadata": {"annotations": keep}})
+        await story.wait(60)
+    assert await story.consumer.find(two) is None
+    held = await story.consumer.get(one)
+    assert held["metadata"]["finalizers"] == [words.SYNCER]
+    with story.chapter("The provider is back."):
+        story.clusters[1].down = False
+        await story.wait(60)
+    assert await story.consumer.find(one) is None
+    assert await story.provider.find(one) is None
+    assert await story.provider.get(two) == two
+    await story.end(one, two, events=True)
+
+
 @TALES.story("Everything changes while the konnector is stopped")
 async def restart(story: Story) -> None:
     await story.bound()

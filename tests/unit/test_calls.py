@@ -573,6 +573,24 @@ def test_a_refusal_for_another_reason_keeps_its_transition_time() -> None:
     assert said[1]["lastTransitionTime"] == OURS["lastTransitionTime"]
 
 
+def test_a_copy_that_goes_and_is_held_names_its_holders_in_event_and_condition() -> None:
+    there = copy()
+    there["metadata"] |= {"deletionTimestamp": NOW, "finalizers": ["b/two", "a/one"]}
+    state = situation(there=there, reason=Reason.AWAITING_FINALIZERS)
+    (said,) = status_of(made(Step.UNSYNC, state))["conditions"]
+    assert said["reason"] == body(Step.HELD, state)["reason"] == Reason.AWAITING_FINALIZERS
+    assert said["message"] == body(Step.HELD, state)["message"]
+    assert said["message"].endswith(": a/one, b/two")
+    told = situation(instance(status={"conditions": [said]}), copy())
+    assert status_of(made(Step.MIRROR, told)) == {}
+
+
+def test_trouble_is_told_under_the_reason_that_the_rules_give() -> None:
+    assert body(Step.TELL, situation(trouble="x"))["reason"] == Reason.SYNC_FAILED
+    away = situation(trouble="x", reason=Reason.CONNECTION_NOT_READY)
+    assert body(Step.TELL, away)["reason"] == Reason.CONNECTION_NOT_READY
+
+
 @pytest.mark.parametrize("status", ["text", ["a"], 5, {"conditions": {"Synced": True}}])
 def test_a_status_that_takes_no_conditions_is_left_as_it_is(status: Any) -> None:
     assert call(Step.UNSYNC, refused(made=instance(status=status))) is None

@@ -14,6 +14,7 @@ from kbind.cover import Bound, Ref
 from kbind.errors import (
     ClusterError,
     Conflict,
+    Disengaged,
     Forbidden,
     Invalid,
     NotFound,
@@ -197,9 +198,23 @@ async def test_an_api_that_is_not_served_is_not_asked_for_a_copy(held: bool) -> 
     gone = failed(NotServed)
     report = await run(instance(held=held), None, ours, theirs, binding=bound(), unserved=gone)
     assert rules(report)[1:] == ["cannot-tell", "serve-blind"]
+    assert not ours.seen  # the binding says it
     report = await run(going(), None, ours, theirs, unserved=gone)
     assert rules(report)[1:] == ["cannot-tell", "drain-blind"]
+    assert [call[2]["reason"] for call in ours.seen] == ["SyncFailed"]
+    assert not theirs.seen
+
+
+async def test_while_the_connection_is_away_only_what_is_deleted_is_told() -> None:
+    away = failed(Disengaged)
+    ours, theirs = consumer(), provider()
+    report = await run(instance(), None, ours, theirs, binding=bound(), unserved=away)
+    assert rules(report)[1:] == ["defer", "serve-defer"]
     assert not ours.seen
+    report = await run(going(), None, ours, theirs, unserved=away)
+    assert rules(report)[1:] == ["defer", "drain-defer"]
+    assert [call[2]["reason"] for call in ours.seen] == ["ConnectionNotReady"]
+    assert report.plan.recheck is Recheck.ON_EVENT
     assert not theirs.seen
 
 

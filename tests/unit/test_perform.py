@@ -156,6 +156,13 @@ async def test_nothing_is_written_on_the_provider_before_our_finalizer_stands(st
     assert not theirs.seen
 
 
+@pytest.mark.parametrize("step", [Step.NAMESPACE, Step.CREATE])
+async def test_nothing_is_written_on_a_provider_that_is_out_of_reach(step: Step) -> None:
+    state = situation(owner=Copy.OUT_OF_REACH, homeless=True)
+    with pytest.raises(GuardViolation, match="not Ready"):
+        await run([step], state)
+
+
 async def test_a_finalizer_that_the_server_did_not_take_is_not_there() -> None:
     theirs = provider()
     stubborn = consumer(instance(held=False))
@@ -320,7 +327,7 @@ async def test_a_status_that_the_schema_prunes_is_written_once() -> None:
     assert len(ours.seen) == 1
 
 
-@pytest.mark.parametrize("answer", [{"kind": "Event"}, failed(Conflict)])
+@pytest.mark.parametrize("answer", [{"kind": "Event"}, failed(Conflict), failed(Forbidden)])
 async def test_an_event_is_posted_once(answer: Any) -> None:
     settled: dict[Step, bytes] = {}
     ours = consumer(answer)
