@@ -31,6 +31,7 @@ from kbind.konnector import status as statuses
 from kbind.konnector.autobind import auto_bind
 from kbind.konnector.delivery import Delivery
 from kbind.konnector.discovery import discover, policies
+from kbind.konnector.heartbeat import Heartbeat
 from kbind.konnector.judging import Stop, judge_ready, judge_stopped
 from kbind.konnector.link import Link, Outcome, Policies
 from kbind.konnector.secret import SecretWatch
@@ -92,6 +93,8 @@ class ConnectionRunner:
         try:
             wanted = policies(connection)
             link = await self._engage(connection, wanted)
+            self._on_change(self.name)
+            await link.heartbeat.passed()
             judgements = judge_ready(link, wanted)
         except Stop as stop:
             judgements = self._stopped(stop)
@@ -99,7 +102,6 @@ class ConnectionRunner:
             log.exception("a pass over a connection broke; please report it", name=self.name)
             message = f"{type(error).__name__}; the konnector's log has more"
             judgements = self._stopped(Stop(Condition.READY, Reason.INTERNAL_ERROR, message))
-        self._on_change(self.name)
         if judgements[-1].status == "Unknown" and (connection.get("status") or {}).get(
             "conditions"
         ):
@@ -109,6 +111,8 @@ class ConnectionRunner:
     def _stopped(self, stop: Stop) -> list[Judgement]:
         if self._link is not None:
             self._link.ready = False
+            self._link.heartbeat.stop()
+        self._on_change(self.name)
         return judge_stopped(stop)
 
     async def _engage(self, connection: Mapping[str, Any], wanted: Policies) -> Link:
@@ -142,7 +146,17 @@ class ConnectionRunner:
             transport = await self._shared.connect(credentials)
         except KbindError as error:
             raise Stop(Condition.SECRET_VALID, Reason.SECRET_INVALID, str(error)) from error
-        link = Link(self.name, credentials, Client(transport, side="provider"))
+        client = Client(transport, side="provider")
+        heartbeat = Heartbeat(
+            client,
+            self.name,
+            self._shared.cluster,
+            credentials.namespace,
+            interval=self._shared.settings.heartbeat,
+            now=self._shared.now,
+            on_change=self.wake,
+        )
+        link = Link(self.name, credentials, client, heartbeat)
         self._link = self._shared.links[self.name] = link
         return link
 
@@ -150,6 +164,7 @@ class ConnectionRunner:
         link, self._link = self._link, None
         if link is not None:
             link.ready = False
+            link.heartbeat.stop()
             if self._shared.links.get(self.name) is link:
                 del self._shared.links[self.name]
             self._shared.retired.append(link.client)

@@ -119,4 +119,6 @@ def _note(link: Link, policies: Policies) -> str:
         notes.append(f"schema source Auto uses {link.source_name}")
     if link.auto_bound.message:
         notes.append(link.auto_bound.message)
+    if link.heartbeat.note:
+        notes.append(link.heartbeat.note)
     return "; ".join(notes)

@@ -28,12 +28,14 @@ def utc_now() -> datetime:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Seconds. recheck: until a refusal, or what else no event ends, is looked at again.
-    settle: between two discoveries that find no export until autoBind takes that for true."""
+    settle: between two discoveries that find no export until autoBind takes that for true.
+    heartbeat: between two writes of a Connection's Lease at least."""
 
     discovery_interval: float = PERIOD
     binding_interval: float = PERIOD
     recheck: float = PERIOD
     settle: float = PERIOD
+    heartbeat: float = PERIOD
 
 
 @dataclass(slots=True)
