@@ -55,6 +55,7 @@ class Api:
 NAMESPACES = Api("", "v1", "namespaces", "Namespace", namespaced=False)
 SECRETS = Api("", "v1", "secrets", "Secret", namespaced=True)
 EVENTS = Api("", "v1", "events", "Event", namespaced=True)
+LEASES = Api("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 CRDS = Api(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
 )

@@ -22,8 +22,8 @@ CONSUMER: Final = (
 TRUE: Final = "true"
 
 # Annotations.
-CONNECTION: Final = f"{GROUP}/connection"  # on pulled CRDs: the Connection they came through
-CLUSTER_UID: Final = f"{GROUP}/consumer-cluster-uid"  # on copies: marker one
+CONNECTION: Final = f"{GROUP}/connection"  # on pulled CRDs, Leases: the Connection they are of
+CLUSTER_UID: Final = f"{GROUP}/consumer-cluster-uid"  # on copies: marker one; on Leases
 OBJECT_UID: Final = f"{GROUP}/consumer-object-uid"  # on copies: marker two
 CONFLICT: Final = f"{GROUP}/conflict"  # on instances: a standing refusal
 DELETION_POLICY: Final = f"{GROUP}/deletion-policy"  # on instances: "Orphan" keeps the copy
@@ -37,6 +37,11 @@ CLEANUP: Final = f"{GROUP}/cleanup"  # on bindings, Connections, and their Secre
 
 # Field managers.
 MANAGER: Final = "kbind-konnector"
+
+# The heartbeat's Lease: where it stands when the kubeconfig's context names no namespace, and for
+# how many seconds it counts.
+HEARTBEAT_NAMESPACE: Final = "kbind"
+LEASE_DURATION: Final = 60
 
 # Where a kubeconfig stands in its Secret when the Connection names no key.
 DEFAULT_KEY: Final = "kubeconfig"
@@ -96,5 +101,5 @@ class Reason(StrEnum):
 
 
 # Periods, in seconds.
-PERIOD: Final = 30.0  # discovery, binding reconciliation, recheck of refusals
+PERIOD: Final = 30.0  # discovery, binding reconciliation, recheck of refusals, heartbeat
 BACKSTOP: Final = 600.0  # a pass over the caches, without one request

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -33,6 +34,16 @@ ERROR_BODY_LIMIT: Final = 1 << 20
 """Bytes read of a refusal of a stream."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """What an answer says of the server's clock. date: its Date header; sent, received: the
+    loop's time, in seconds."""
+
+    date: str
+    sent: float
+    received: float
+
+
 class Client:
     """One server under one identity.
 
@@ -42,6 +53,8 @@ class Client:
     429, or 503 with Retry-After, always (it was not carried out); after a broken connection only
     where carrying it out twice does the same as once. So an apply or a delete may meet its own
     first half as a ``Conflict`` or ``NotFound``: look again, as ever after those.
+
+    dated: the last answer of a call that told the server's time.
     """
 
     def __init__(
@@ -56,6 +69,7 @@ class Client:
         self._transport = transport
         self._user_agent = user_agent
         self._timeout = timeout
+        self.dated: Dated | None = None
 
     async def get(
         self,
@@ -191,14 +205,17 @@ class Client:
             attempt += 1
             error: ClusterError
             pause: float | None
+            sent = now()
             try:
-                reply = await self._transport.send(request, timeout=max(deadline - now(), 0.001))
+                reply = await self._transport.send(request, timeout=max(deadline - sent, 0.001))
             except TransportError as cause:
                 error = self._unreachable(verb, request.path, cause)
                 error.__cause__ = cause
                 again = repeatable and not isinstance(cause, AnswerTooLong)
                 pause = delay(attempt, base=0.05, cap=1.0) if again else None
             else:
+                if "date" in reply.headers:
+                    self.dated = Dated(reply.headers["date"], sent, now())
                 if 200 <= reply.status < 300:
                     return reply.body
                 error = self._failure(verb, request.path, reply)

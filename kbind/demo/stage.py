@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from kbind.apis import LEASES
 from kbind.demo.agent import running
 from kbind.demo.operator import Operator
 from kbind.demo.screen import Screen
@@ -94,9 +95,12 @@ class Stage:
         await self._stack.enter_async_context(running(cluster, self._book, self.screen))
 
     def writes(self) -> int:
-        """How many the konnector has made so far, on both clusters."""
-        handles = self._handles.values()
-        return sum(entry.writes for handle in handles for entry in handle.cluster.audit(USER))
+        """How many the konnector has made so far, on both clusters, but for heartbeats."""
+        return sum(
+            entry.writes and entry.resource != LEASES.plural
+            for handle in self._handles.values()
+            for entry in handle.cluster.audit(USER)
+        )
 
     async def keep(self, promise: Promise, deadline: float) -> None:
         """Waits until *promise* is kept. Raises Broken after *deadline* seconds."""

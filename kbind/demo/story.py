@@ -412,7 +412,7 @@ def chapters() -> tuple[Chapter, ...]:
             (
                 Promise(
                     CONSUMER,
-                    "the konnector wrote to neither cluster",
+                    "the konnector wrote to neither cluster, but for its heartbeat",
                     rest.look,
                     lambda seen: seen == "0 writes",
                 ),

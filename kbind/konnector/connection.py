@@ -28,10 +28,12 @@ from kbind.errors import (
 )
 from kbind.facts import PullPolicy, Wanted
 from kbind.hooks import ExportedApi
+from kbind.keeping import is_kept
 from kbind.konnector import status as statuses
 from kbind.konnector.autobind import auto_bind
 from kbind.konnector.delivery import Delivery
 from kbind.konnector.discovery import discover, policies
+from kbind.konnector.heartbeat import Heartbeat
 from kbind.konnector.holding import hold
 from kbind.konnector.judging import Stop, judge_ready, judge_stopped
 from kbind.konnector.link import Link, Outcome, Policies
@@ -94,7 +96,7 @@ class ConnectionRunner:
         if entry is None:
             return
         connection = orjson.loads(entry.raw)
-        going = bool(connection["metadata"].get("deletionTimestamp"))
+        going = _is_going(connection)
         held = Outcome(None)
         try:
             wanted = policies(connection)
@@ -102,6 +104,8 @@ class ConnectionRunner:
             if going and held.reason is None:
                 return  # it is free to go
             link = await self._engage(connection, wanted, going=going)
+            self._on_change(self.name)
+            await link.heartbeat.passed()
             judgements = judge_ready(link, wanted, paused=self._shared.holds(self.name))
         except Stop as stop:
             judgements = self._stopped(stop)
@@ -111,7 +115,6 @@ class ConnectionRunner:
             judgements = self._stopped(Stop(Condition.READY, Reason.INTERNAL_ERROR, message))
         if held.reason is not None:
             judgements[-1] = Judgement(Condition.READY, "False", held.reason, held.message)
-        self._on_change(self.name)
         if judgements[-1].status == "Unknown" and (connection.get("status") or {}).get(
             "conditions"
         ):
@@ -121,6 +124,8 @@ class ConnectionRunner:
     def _stopped(self, stop: Stop) -> list[Judgement]:
         if self._link is not None:
             self._link.ready = False
+            self._link.heartbeat.stop()
+        self._on_change(self.name)
         return judge_stopped(stop)
 
     async def _hold(self, connection: Mapping[str, Any]) -> Outcome:
@@ -129,6 +134,11 @@ class ConnectionRunner:
             return await hold(self._shared, connection, await self._watched(connection).seen())
         except Forbidden as error:
             raise Stop(Condition.PERMISSION_DENIED, Reason.FORBIDDEN, str(error)) from error
+        except ClusterError as error:
+            if not is_kept(connection):
+                raise Stop(Condition.READY, Reason.PENDING, str(error)) from error
+            log.warning("a connection's finalizers were not written", error=str(error))
+            return Outcome(Reason.PENDING, str(error)) if _is_going(connection) else Outcome(None)
 
     def _watched(self, connection: Mapping[str, Any]) -> SecretWatch:
         if self._secret is None:
@@ -171,7 +181,17 @@ class ConnectionRunner:
             transport = await self._shared.connect(credentials)
         except KbindError as error:
             raise Stop(Condition.SECRET_VALID, Reason.SECRET_INVALID, str(error)) from error
-        link = Link(self.name, credentials, Client(transport, side="provider"))
+        client = Client(transport, side="provider")
+        heartbeat = Heartbeat(
+            client,
+            self.name,
+            self._shared.cluster,
+            credentials.namespace,
+            interval=self._shared.settings.heartbeat,
+            now=self._shared.now,
+            on_change=self.wake,
+        )
+        link = Link(self.name, credentials, client, heartbeat)
         self._link = self._shared.links[self.name] = link
         return link
 
@@ -179,6 +199,7 @@ class ConnectionRunner:
         link, self._link = self._link, None
         if link is not None:
             link.ready = False
+            link.heartbeat.stop()
             if self._shared.links.get(self.name) is link:
                 del self._shared.links[self.name]
             self._shared.retired.append(link.client)
@@ -293,3 +314,7 @@ class ConnectionRunner:
             status,
         )
         self._on_change(self.name)
+
+
+def _is_going(connection: Mapping[str, Any]) -> bool:
+    return bool(connection["metadata"].get("deletionTimestamp"))

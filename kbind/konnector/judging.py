@@ -127,4 +127,6 @@ def _note(link: Link, policies: Policies, paused: bool) -> str:
         notes.append(link.parting)
     if link.auto_bound.message:
         notes.append(link.auto_bound.message)
+    if link.heartbeat.note:
+        notes.append(link.heartbeat.note)
     return "; ".join(notes)

@@ -9,6 +9,7 @@ from kbind.cluster.client import Client
 from kbind.cluster.kubeconfig import Credentials
 from kbind.facts import PullPolicy, UpdatePolicy
 from kbind.hooks import ExportedApi, SchemaSource
+from kbind.konnector.heartbeat import Heartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Link:
     connection: str
     credentials: Credentials
     client: Client
+    heartbeat: Heartbeat
     remote: str = ""
     ready: bool = False
     asked: str = ""

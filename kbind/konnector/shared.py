@@ -31,13 +31,15 @@ def utc_now() -> datetime:
 class Settings:
     """Seconds. recheck: until a refusal, or what else no event ends, is looked at again.
     settle: between two discoveries that find no export until autoBind takes that for true.
-    patience: until a provider that cannot be asked counts as unreachable for an unbinding."""
+    patience: until a provider that cannot be asked counts as unreachable for an unbinding.
+    heartbeat: between two writes of a Connection's Lease at least."""
 
     discovery_interval: float = PERIOD
     binding_interval: float = PERIOD
     recheck: float = PERIOD
     settle: float = PERIOD
     patience: float = 2 * PERIOD
+    heartbeat: float = PERIOD
 
 
 @dataclass(slots=True)

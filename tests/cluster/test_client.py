@@ -9,7 +9,7 @@ import pytest
 
 from kbind import __version__
 from kbind.cluster.backoff import delay
-from kbind.cluster.client import Client
+from kbind.cluster.client import Client, Dated
 from kbind.cluster.identity import identity
 from kbind.cluster.transport import Reply, TransportError
 from kbind.errors import (
@@ -124,6 +124,33 @@ async def test_every_call_waits_out_a_short_retry_after(
     await CALLS[call](caller)
     assert len(transport.requests) == 2
     assert 2 <= naps[0] <= 3
+
+
+async def test_the_servers_time_is_kept_of_whatever_it_answers() -> None:
+    early, late = "Wed, 01 May 2024 12:00:00 GMT", "Wed, 01 May 2024 12:00:07 GMT"
+    caller, _ = client(reply(200, {}, date=early), reply(200, {}), refused(late), BROKEN, BROKEN)
+    assert caller.dated is None
+    begin = asyncio.get_running_loop().time()
+    for _ in range(2):  # the second answer does not tell
+        await caller.get(PATH)
+        assert dated(caller).date == early
+        assert begin <= dated(caller).sent <= dated(caller).received
+    with pytest.raises(Forbidden):
+        await caller.get(PATH)
+    assert dated(caller).date == late
+    with pytest.raises(Unreachable):
+        await caller.create(PATH, b"{}")
+    assert dated(caller).date == late
+
+
+def dated(caller: Client) -> Dated:
+    assert caller.dated is not None
+    return caller.dated
+
+
+def refused(date: str) -> Reply:
+    answer = refusal(403, "Forbidden")
+    return Reply(answer.status, {"date": date}, answer.body)
 
 
 async def test_a_long_retry_after_is_the_callers(naps: list[float]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from kbind import words
 from kbind.errors import KbindError, NotFound, NotServed
 from kbind.konnector.shared import Settings
 from kbind.testing.handles import Cluster, Handle
@@ -27,9 +28,11 @@ NAMES = ("provider", "consumer", "second")
 _numbers = count()
 
 
-def settings(*, discovery: float = 1.0, recheck: float = 0.5) -> Settings:
+def settings(
+    *, discovery: float = 1.0, recheck: float = 0.5, heartbeat: float = words.PERIOD
+) -> Settings:
     """Periods that tests have the patience for."""
-    return Settings(discovery, 1.0, recheck, settle=1.0)
+    return Settings(discovery, 1.0, recheck, settle=1.0, heartbeat=heartbeat)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -119,9 +122,12 @@ async def scene(stage: tuple[World, RunningKonnector]) -> AsyncIterator[Scene]:
 
 
 async def clean(handle: Handle) -> None:
-    """Takes away what a test left: kbind's objects, Secrets for Connections, foreign CRDs with
-    their instances, and what the limited user was granted."""
+    """Takes away what a test left: kbind's objects, Secrets for Connections, heartbeats, foreign
+    CRDs with their instances, and what the limited user was granted."""
     await limit(handle)
+    for lease in await handle.list("coordination.k8s.io/v1", "Lease"):
+        if words.MANAGED in (lease["metadata"].get("labels") or {}):
+            await handle.delete(lease)
     for secret in await handle.list("v1", "Secret"):
         if secret["metadata"]["namespace"] == "kbind":
             if secret["metadata"].get("finalizers"):

@@ -13,6 +13,7 @@ import orjson
 from kbind import words
 from kbind.errors import ClusterError, SchemaSourceError
 from kbind.hooks import Offer, SchemaSource
+from kbind.testing.audit import Entry
 from kbind.testing.handles import DEADLINE, Handle, Object, condition, find_condition, new
 from kbind.testing.running import USER, RunningKonnector, binding, connection
 from tests.clusters.widgets import WIDGETS, widget
@@ -202,6 +203,11 @@ async def discoveries(provider: Handle, times: int, user: str = USER) -> None:
         return begun() >= goal
 
     await eventually(met, f"{times} more discoveries")
+
+
+def is_beat(entry: Entry) -> bool:
+    """Whether a request renews a heartbeat's Lease: the one write that there is at rest."""
+    return (entry.verb, entry.group, entry.resource) == ("update", "coordination.k8s.io", "leases")
 
 
 async def offers(source: SchemaSource, names: Iterable[str]) -> dict[str, Offer]:

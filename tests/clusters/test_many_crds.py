@@ -21,7 +21,7 @@ from kbind.testing.handles import Cluster, Handle, Object
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.real import RealCluster
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding, connection
-from tests.clusters.scenes import eventually, synced
+from tests.clusters.scenes import eventually, is_beat, synced
 from tests.clusters.widgets import crd
 from tests.clusters.world import World
 
@@ -135,7 +135,11 @@ async def three_more(provider: Handle) -> list[list[Entry]]:
     before = len(provider.cluster.audit(USER))
 
     async def passed() -> list[list[Entry]]:
-        since = [e for e in provider.cluster.audit(USER)[before:] if "kind0s" not in e.path]
+        since = [
+            entry
+            for entry in provider.cluster.audit(USER)[before:]
+            if "kind0s" not in entry.path and not is_beat(entry)
+        ]
         starts = [at for at, entry in enumerate(since) if entry.path == IDENTITY[1]]
         return [since[one:other] for one, other in pairwise(starts)][-3:] if len(starts) > 4 else []
 

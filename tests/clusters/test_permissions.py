@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import product
 
+import orjson
 import pytest
 
 from kbind import words
+from kbind.heartbeat import key
 from kbind.testing.audit import Entry
 from kbind.testing.handles import Handle, Object, new
 from kbind.testing.running import RunningKonnector, binding, connection, connection_secret
 from tests.clusters.access import GROUP, PARTS, USER, granted
 from tests.clusters.conftest import settings
-from tests.clusters.scenes import event, eventually, reason, synced
+from tests.clusters.scenes import event, eventually, reason, synced, uid_of
 from tests.clusters.widgets import GADGETS, WIDGETS, crd, widget
 from tests.clusters.world import World
 from tests.manifests import ROOT, documents
@@ -52,15 +54,26 @@ def used(entries: Iterable[Entry]) -> set[Right]:
 async def limited(world: World, provider: list[Object]) -> AsyncIterator[RunningKonnector]:
     """A konnector that may do what is granted here, and a Secret with a kubeconfig that may do
     what *provider* grants there."""
-    await world.consumer.namespace("kbind")
+    for handle in (world.consumer, world.provider):
+        await handle.namespace("kbind")
     await world.consumer.create(connection_secret(world.provider.cluster, user=USER))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(granted(world.consumer, CONSUMER))
-        await stack.enter_async_context(granted(world.provider, provider))
-        running = RunningKonnector(world.consumer.cluster, user=USER, settings=settings())
+        await stack.enter_async_context(granted(world.provider, await named(world, provider)))
+        running = RunningKonnector(
+            world.consumer.cluster, user=USER, settings=settings(heartbeat=1.0)
+        )
         await running.start()
         stack.push_async_callback(running.stop)
         yield running
+
+
+async def named(world: World, manifests: list[Object]) -> list[Object]:
+    """*manifests* with the name of the heartbeat's Lease, as it is for this consumer."""
+    lease = key("provider", await uid_of(world.consumer), None).name
+    text = orjson.dumps(manifests).replace(b"provider-0123456789", lease.encode())
+    filled: list[Object] = orjson.loads(text)
+    return filled
 
 
 async def whole_life(world: World, instance: Object) -> None:
@@ -164,7 +177,7 @@ async def eventually_used(handle: Handle, manifests: list[Object], since: int) -
 
 def narrow(namespace: str) -> list[Object]:
     """The provider's manifests without namespaces to create, and with writes in one namespace."""
-    role, bound = PROVIDER
+    role, bound, *heartbeat = PROVIDER
     copies = role["rules"][-1]
     assert copies["apiGroups"] == ["example.org"]
     kept = [rule for rule in role["rules"][:-1] if rule["verbs"] != ["create"]]
@@ -179,6 +192,7 @@ def narrow(namespace: str) -> list[Object]:
         bound,
         new(rbac, "Role", name, namespace, rules=[writes]),
         new(rbac, "RoleBinding", name, namespace, roleRef=inner, subjects=bound["subjects"]),
+        *heartbeat,
     ]
 
 

@@ -13,6 +13,7 @@ from kbind.cluster.transport import Reply, Request
 from kbind.testing.handles import Object, condition, find_condition, new
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.running import USER, binding, connection
+from tests.clusters.scenes import is_beat
 from tests.clusters.widgets import WIDGETS, widget
 from tests.stories.telling import Story, tell
 
@@ -23,12 +24,12 @@ def asked(story: Story) -> list[int]:
 
 
 def writes(story: Story, since: list[int]) -> list[str]:
-    """The konnector's writes since ``asked`` answered that."""
+    """The konnector's writes since ``asked`` answered that, but for heartbeats."""
     return [
         f"{cluster.name}: {entry}"
         for cluster, start in zip(story.clusters, since, strict=True)
         for entry in cluster.audit(USER)[start:]
-        if entry.writes
+        if entry.writes and not is_beat(entry)
     ]
 
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 import base64
 import copy
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from kbind.testing.memory.resources import Resource
-from kbind.testing.memory.status import Cause, forbidden_value, invalid_value, required
+from kbind.testing.memory.status import (
+    Cause,
+    bad_request,
+    forbidden_value,
+    invalid_value,
+    required,
+)
 from kbind.testing.memory.typed import same
 
 Json = dict[str, Any]
@@ -41,6 +48,8 @@ _BAD_QUALIFIED = (
     "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
     f"validation is '{_NAME_PART}')"
 )
+_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(.*)", re.DOTALL)
+_MICROSECONDS = re.compile(r"\.\d{6}(Z|[+-]\d\d:\d\d)")
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -120,6 +129,11 @@ def decode_builtin(resource: Resource, obj: Json) -> Json:
                 **(metadata.get("labels") or {}),
                 "kubernetes.io/metadata.name": name,
             }
+    elif resource.name == "leases.coordination.k8s.io":
+        spec = obj.get("spec") or {}
+        for name in ("acquireTime", "renewTime"):
+            if name in spec:
+                spec[name] = _micro_time(spec[name])
     for name, value in resource.empty.items():
         if obj.get(name) is None:
             obj[name] = copy.deepcopy(value)
@@ -128,6 +142,25 @@ def decode_builtin(resource: Resource, obj: Json) -> Json:
         for name, value in obj.items()
         if name in resource.empty or (value is not None and value != {} and value != [])
     }
+
+
+def _micro_time(value: str) -> str:
+    """As the server writes it, in UTC. Raises Refusal for any other number of digits than six."""
+    begin = _SECONDS.match(value)
+    rest, wanted = (begin[1], ".000000") if begin else (value, "2006")
+    if begin is None or not _MICROSECONDS.fullmatch(rest):
+        raise bad_request(
+            f'Lease in version "v1" cannot be handled as a Lease: parsing time "{value}" as '
+            f'"2006-01-02T15:04:05.000000Z07:00": cannot parse "{rest}" as "{wanted}"'
+        )
+    try:
+        time = datetime.fromisoformat(value).astimezone(UTC)
+    except ValueError:
+        raise bad_request(
+            'Lease in version "v1" cannot be handled as a Lease: '
+            f'parsing time "{value}": out of range'
+        ) from None
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def prepare_new(resource: Resource, obj: Json) -> Json:

@@ -198,6 +198,10 @@ async def builtins(player: Player) -> None:
     await send("", "POST", leases, {**lease, "metadata": {"name": "h", "finalizers": ["x.io/y"]}})
     await send("lease going", "DELETE", f"{leases}/h")
     await send("", "PATCH", f"{leases}/h", {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    times = ("soon", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123Z", "", None)
+    for number, time in enumerate((*times, "2026-01-01T02:00:00.123456+02:00")):
+        body = {**lease, "metadata": {"name": f"t{number}"}, "spec": {"renewTime": time}}
+        await send(f"lease at {time!r}", "POST", leases, body)
     made["spec"]["holderIdentity"] = "you"
     await send("lease put", "PUT", f"{leases}/l", made)
     await send("lease put stale", "PUT", f"{leases}/l", made)
