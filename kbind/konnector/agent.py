@@ -174,7 +174,11 @@ class Konnector:
 
     async def _close_retired(self) -> None:
         while self.shared.retired:
-            await self.shared.retired.pop().close()
+            # It stays in the list until it is closed: this may be cancelled half way.
+            client = self.shared.retired[-1]
+            await client.close()
+            if client in self.shared.retired:
+                self.shared.retired.remove(client)
 
     # --- what changes on the consumer --------------------------------------------------------
 

@@ -206,6 +206,7 @@ async def test_an_instance_deleted_while_its_connection_is_not_ready_waits_and_s
             await down(world, relay)
         else:
             await world.consumer.delete(secret(None))
+            await world.consumer.merge(secret(None), {"metadata": {"finalizers": None}})
             await reason(world.consumer, PROVIDER, "Ready", "SecretNotFound")
         before = await world.consumer.get(kept)
         for each in (one, orphan, later):
