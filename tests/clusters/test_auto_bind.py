@@ -152,6 +152,7 @@ async def test_turned_off_it_is_left_behind_and_that_is_said(
     assert lists(WIDGETS)(await world.consumer.get(OWN))
 
     await world.consumer.delete(OWN)
+    await world.consumer.gone(OWN)
     await ready(world.consumer, PROVIDER)
     assert await world.consumer.find(OWN) is None
 
