@@ -89,17 +89,22 @@ class CrdSource:
         without a name, which may be any of those that are known."""
         query = {"labelSelector": f"{words.EXPORTED}={words.TRUE}"}
         revisions: dict[str, str] = {}
+        going: dict[str, str] = {}
         async for item in self._provider.items(CRDS, query=query, accept=METADATA_ONLY):
             metadata = item.get("metadata")
             if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
                 raise SchemaSourceError("a CRD in the provider's list has no name")
-            if metadata.get("deletionTimestamp"):
-                continue
             name = metadata["name"]
+            if metadata.get("deletionTimestamp"):
+                going[name] = "the CRD is being deleted"
+                continue
             try:
                 revisions[name] = revision(metadata)
             except KeyError as error:
                 unread[name] = f"the CRD's metadata is malformed: {_words(error)}"
+        if not revisions:
+            # A provider without labels is another thing than one whose last CRD is going.
+            unread |= going
         return revisions
 
     async def _whole(self, name: str) -> ExportedApi | None:

@@ -202,6 +202,18 @@ async def test_what_is_gone_or_going_is_not_exported() -> None:
     assert await names(source) == ["widgets"]
 
 
+async def test_the_last_one_that_is_going_is_not_taken_for_none() -> None:
+    provider = Provider(crd("widgets"))
+    source = CrdSource(provider)
+    await source.exports()
+    provider.put(crd("widgets", deletionTimestamp="now"))
+    exports = await source.exports()
+    assert (exports.apis, set(exports.unread)) == ((), {"widgets.example.org"})
+    del provider.crds["widgets.example.org"]
+    exports = await source.exports()
+    assert (exports.apis, exports.unread) == ((), {})
+
+
 async def test_what_goes_between_the_list_and_the_read_is_passed_over() -> None:
     provider = Provider(crd("widgets"), crd("gadgets"))
     provider.unlisted.add("widgets.example.org")
