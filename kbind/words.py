@@ -28,6 +28,7 @@ OBJECT_UID: Final = f"{GROUP}/consumer-object-uid"  # on copies: marker two
 CONFLICT: Final = f"{GROUP}/conflict"  # on instances: a standing refusal
 DELETION_POLICY: Final = f"{GROUP}/deletion-policy"  # on instances: "Orphan" keeps the copy
 ORPHAN: Final = "Orphan"
+CONFIRM: Final = f"{GROUP}/confirm-deletion"  # on Connections: "true" lets a brake go
 PAUSED: Final = f"{GROUP}/paused"  # "true" on Connections, bindings, instances: no writes
 API_APPROVED: Final = "api-approved.kubernetes.io"  # Kubernetes demands it of protected groups
 
@@ -97,6 +98,7 @@ class Reason(StrEnum):
     UNBINDING = "Unbinding"
     DRAINING_BINDINGS = "DrainingBindings"
     COPIES_LEFT = "CopiesLeft"
+    BRAKED = "Braked"
     PAUSED = "Paused"
 
 

@@ -95,6 +95,7 @@ class Konnector:
         self._wishes: dict[str, Wish] = {}
         self._runners: dict[str, Running] = {}
         self._known: dict[Ref, Bound] = {}
+        self.shared.held = self._held
         self._statuses = BindingStatuses(self.shared, self.syncers)
         self._unbinding = Unbinding(self.shared, self.syncers)
         self._bindings: Lane[Ref] = Lane(self._binding_turn)
@@ -366,6 +367,10 @@ class Konnector:
         for bound in self.shared.coverage().listing(api):
             # Gathered, so that a burst of conflicts is one write of the count.
             self._bindings.add_after(bound.ref, 0.5)
+
+    def _held(self, api: str) -> int:
+        syncer = self.syncers.get(api)
+        return 0 if syncer is None else syncer.held()
 
     def _lost(self, connection: str) -> None:
         running = self._runners.get(connection)

@@ -14,6 +14,7 @@ from kbind.calls import Call, Verb
 from kbind.cover import Ref
 from kbind.errors import ClusterError, Conflict, NotFound
 from kbind.facts import AutoBind, Exported, OwnBinding
+from kbind.konnector.judging import listed
 from kbind.konnector.link import Link, Outcome
 from kbind.konnector.shared import Shared
 from kbind.perform import send
@@ -21,6 +22,8 @@ from kbind.steps import Side, Step
 from kbind.words import Reason
 
 log = structlog.get_logger(__name__)
+
+MANY = 20  # copies of one API that go without a question
 
 _MESSAGES = {
     Reason.FOREIGN_BINDING: "autoBind: ClusterBinding {name} exists and is not this Connection's; "
@@ -47,6 +50,8 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
     own = shared.bound(Ref("ClusterBinding", Key("", name)))
     held = shared.holds(name) or (own is not None and shared.holds_binding(own))
     for step in () if held else decision.steps or ():
+        if step is Step.UNBIND and (braked := _brake(shared, connection, standing)):
+            return braked
         call = binding_call(step, connection, sorted(link.exports or ()), standing)
         if call is None:
             continue
@@ -62,6 +67,26 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
         return Outcome(None)
     text = _MESSAGES.get(Reason(decision.reason), f"autoBind: {decision.why}")
     return Outcome(decision.reason, text.format(name=name))
+
+
+def _brake(
+    shared: Shared, connection: Mapping[str, Any], standing: Mapping[str, Any] | None
+) -> Outcome | None:
+    """Why a ClusterBinding is not taken away although nothing is exported: very much would go with
+    it, and nobody on this side asked for that."""
+    annotations = connection["metadata"].get("annotations") or {}
+    if standing is None or annotations.get(words.CONFIRM) == words.TRUE:
+        return None
+    counts = {api["name"]: shared.held(api["name"]) for api in standing["spec"]["apis"]}
+    many = [f"{count} of {api}" for api, count in counts.items() if count > MANY]
+    if not many:
+        return None
+    text = (
+        "autoBind: the provider exports nothing any longer, and to unbind it would delete copies, "
+        f"definitions and instances: {listed(many)}; annotation {words.CONFIRM}: "
+        '"true" on the Connection lets it go on'
+    )
+    return Outcome(Reason.BRAKED, text)
 
 
 def exported_word(link: Link, settle: float) -> Exported:

@@ -60,7 +60,8 @@ class Caches:
 class Shared:
     """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
     clients of lines that were given up, to be closed once no syncer uses them. paused: the
-    Connections that ask for it. endings: APIs of bindings that are being undone."""
+    Connections that ask for it. endings: APIs of bindings that are being undone. held: how many
+    instances of an API carry our finalizer, as far as they are followed."""
 
     consumer: Client
     cluster: str
@@ -74,6 +75,7 @@ class Shared:
     links: dict[str, Link] = field(default_factory=dict)
     retired: list[Client] = field(default_factory=list)
     endings: dict[tuple[Ref, str], Ending] = field(default_factory=dict)
+    held: Callable[[str], int] = lambda api: 0
     paused: set[str] = field(default_factory=set)
     _coverage: Coverage | None = None
 

@@ -34,6 +34,8 @@ LOOK = 1.0  # seconds between two looks at what is left
 TELL = 5.0  # seconds between two writes of the progress
 NAMED = 10  # instances whose copies an Event names
 
+_NONE = (Reason.SECRET_NOT_FOUND, Reason.SECRET_INVALID)  # one that cannot be read is not gone
+
 
 class RunningSyncer(Protocol):
     """What an unbinding needs of the syncer of one of its APIs."""
@@ -186,7 +188,8 @@ class Unbinding:
             return True
         conditions = (orjson.loads(entry.raw).get("status") or {}).get("conditions") or ()
         return any(
-            c["type"] == Condition.SECRET_VALID and c["status"] == "False" for c in conditions
+            c["type"] == Condition.SECRET_VALID and c["status"] == "False" and c["reason"] in _NONE
+            for c in conditions
         )
 
     async def _held(self, api: str, crd: Mapping[str, Any], namespace: str) -> int:

@@ -107,6 +107,30 @@ async def test_without_any_export_it_goes_and_comes_back(
     await world.consumer.until(OWN, lists(WIDGETS))
 
 
+async def test_very_much_is_not_undone_without_a_question(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await connect(world)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    await world.consumer.established(WIDGETS)
+    made = [await world.consumer.create(widget(f"w-{number}")) for number in range(21)]
+    for each in made:
+        await world.provider.until(each, lambda seen: seen)
+    await world.provider.merge(crd_ref(), UNLABELLED)
+    seen = await reason(world.consumer, PROVIDER, "Ready", "Braked", "True")
+    assert "21 of widgets.example.org" in message(seen, "Ready")
+    await discoveries(world.provider, 2, "limited")
+    assert lists(WIDGETS)(await world.consumer.get(OWN))
+    await world.consumer.merge(made[0], {"spec": {"size": 7}})
+    await world.provider.until(made[0], lambda seen: seen["spec"].get("size") == 7)
+
+    confirmed = {"metadata": {"annotations": {words.CONFIRM: words.TRUE}}}
+    await world.consumer.merge(PROVIDER, confirmed)
+    await world.consumer.gone(OWN)
+    for each in made:
+        await world.provider.gone(each)
+
+
 async def test_a_discovery_that_is_refused_changes_nothing(
     world: World, konnector: RunningKonnector
 ) -> None:
