@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 
@@ -15,6 +16,12 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Key:
+        """Of an object as servers give it."""
+        metadata = obj["metadata"]
+        return cls(metadata.get("namespace", ""), metadata["name"])
 
 
 @dataclass(frozen=True, slots=True)

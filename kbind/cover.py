@@ -50,7 +50,7 @@ class Bound:
         spec = binding["spec"]
         try:
             return cls(
-                Ref(kind, Key(metadata.get("namespace", ""), metadata["name"])),
+                Ref(kind, Key.of(binding)),
                 spec["connectionRef"]["name"],
                 tuple(api["name"] for api in spec["apis"]),
                 ConflictPolicy(spec.get("conflictPolicy", ConflictPolicy.FAIL)),

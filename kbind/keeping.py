@@ -19,12 +19,17 @@ def is_kept(obj: Mapping[str, Any]) -> bool:
     return words.CLEANUP in (obj["metadata"].get("finalizers") or ())
 
 
+def is_going(obj: Mapping[str, Any]) -> bool:
+    """Whether it is being deleted."""
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
 def keep(step: Step, api: Api, obj: Mapping[str, Any]) -> Call | None:
     """Our finalizer, added; never to what is being deleted already."""
-    metadata = obj["metadata"]
-    if is_kept(obj) or metadata.get("deletionTimestamp"):
+    if is_kept(obj) or is_going(obj):
         return None
-    return _finalizers(step, api, obj, [*(metadata.get("finalizers") or ()), words.CLEANUP])
+    current = obj["metadata"].get("finalizers") or ()
+    return _finalizers(step, api, obj, [*current, words.CLEANUP])
 
 
 def free(step: Step, api: Api, obj: Mapping[str, Any]) -> Call | None:
@@ -45,14 +50,13 @@ def left(api: Api, obj: Mapping[str, Any], message: str, now: str) -> Call:
 
 def remove(crd: Mapping[str, Any]) -> Call:
     """The consumer's CRD, deleted: this very one."""
-    metadata = crd["metadata"]
-    path = CRDS.path(Key("", metadata["name"]))
-    return Call(Step.REMOVE, Side.CONSUMER, Verb.DELETE, path, metadata["uid"])
+    path = CRDS.path(Key.of(crd))
+    return Call(Step.REMOVE, Side.CONSUMER, Verb.DELETE, path, crd["metadata"]["uid"])
 
 
 def _finalizers(step: Step, api: Api, obj: Mapping[str, Any], finalizers: list[str]) -> Call:
     metadata = obj["metadata"]
-    path = api.path(Key(metadata.get("namespace", ""), metadata["name"]))
+    path = api.path(Key.of(obj))
     # The version makes the patch fail where another finalizer came or went meanwhile.
     body = {"resourceVersion": metadata["resourceVersion"], "finalizers": finalizers}
     return Call(step, Side.CONSUMER, Verb.MERGE, path, {"metadata": body})

@@ -25,7 +25,7 @@ from kbind.cluster.transport import Transport
 from kbind.cover import Bound, Ref
 from kbind.errors import ClusterError, NotServed
 from kbind.hooks import Sources
-from kbind.keeping import is_kept
+from kbind.keeping import is_going, is_kept
 from kbind.konnector.bindings import BindingStatuses
 from kbind.konnector.connection import ConnectionRunner
 from kbind.konnector.lane import Lane
@@ -277,7 +277,7 @@ class Konnector:
             self._unbinding.forget(ref)
             return None
         try:
-            if binding["metadata"].get("deletionTimestamp"):
+            if is_going(binding):
                 again = await self._unbinding.undo(ref, binding)
             elif await self._unbinding.keep(ref, binding):
                 again = await self._statuses.turn(ref, binding)
@@ -358,7 +358,7 @@ class Konnector:
             book=shared.book,
             coverage=shared.coverage,
             paused=lambda: wish.connection in shared.paused,
-            now=shared.now,
+            now=shared.timestamp,
             recheck=shared.settings.recheck,
             hooks=Hooks(self._syncer_state, shared.on_report, self._lost),
         )
@@ -388,7 +388,7 @@ class Konnector:
 
 def _is_wanted(connection: Mapping[str, Any]) -> bool:
     """Whether a Connection has a runner: one that is being deleted, for as long as it is held."""
-    return not connection["metadata"].get("deletionTimestamp") or is_kept(connection)
+    return not is_going(connection) or is_kept(connection)
 
 
 def _fits(how: Served, export: ExportedApi | None) -> bool:

@@ -28,7 +28,7 @@ from kbind.errors import (
 )
 from kbind.facts import PullPolicy, Wanted
 from kbind.hooks import ExportedApi
-from kbind.keeping import is_kept
+from kbind.keeping import is_going, is_kept
 from kbind.konnector import status as statuses
 from kbind.konnector.autobind import auto_bind
 from kbind.konnector.delivery import Delivery
@@ -96,7 +96,7 @@ class ConnectionRunner:
         if entry is None:
             return
         connection = orjson.loads(entry.raw)
-        going = _is_going(connection)
+        going = is_going(connection)
         held = Outcome(None)
         try:
             wanted = policies(connection)
@@ -138,7 +138,7 @@ class ConnectionRunner:
             if not is_kept(connection):
                 raise Stop(Condition.READY, Reason.PENDING, str(error)) from error
             log.warning("a connection's finalizers were not written", error=str(error))
-            return Outcome(Reason.PENDING, str(error)) if _is_going(connection) else Outcome(None)
+            return Outcome(Reason.PENDING, str(error)) if is_going(connection) else Outcome(None)
 
     def _watched(self, connection: Mapping[str, Any]) -> SecretWatch:
         if self._secret is None:
@@ -314,7 +314,3 @@ class ConnectionRunner:
             status,
         )
         self._on_change(self.name)
-
-
-def _is_going(connection: Mapping[str, Any]) -> bool:
-    return bool(connection["metadata"].get("deletionTimestamp"))

@@ -28,14 +28,14 @@ async def hold(shared: Shared, connection: Mapping[str, Any], secret: bytes | No
     name = connection["metadata"]["name"]
     if shared.holds(name):
         waits = Outcome(Reason.PAUSED, "paused, so its deletion waits")
-        return waits if _is_going(connection) else Outcome(None)
+        return waits if keeping.is_going(connection) else Outcome(None)
     own = shared.caches.cluster_bindings.get(Key("", name))
     standing = None if own is None else orjson.loads(own.raw)
     referring = _referring(shared, name)
     decision = shared.book.decide(
         "connection",
         {
-            "life": Life.DELETING if _is_going(connection) else Life.ALIVE,
+            "life": Life.DELETING if keeping.is_going(connection) else Life.ALIVE,
             "bindings": _some(bool(referring)),
             "binding": binding_word(standing, connection),
             "sharing": _some(_is_shared(shared, connection)),
@@ -97,13 +97,9 @@ def _is_shared(shared: Shared, connection: Mapping[str, Any]) -> bool:
         other = None if entry is None else orjson.loads(entry.raw)
         if other is None or other["metadata"]["uid"] == connection["metadata"]["uid"]:
             continue
-        if not _is_going(other) and secret(other) == secret(connection):
+        if not keeping.is_going(other) and secret(other) == secret(connection):
             return True
     return False
-
-
-def _is_going(obj: Mapping[str, Any]) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _some(value: bool) -> Some:

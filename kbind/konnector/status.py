@@ -21,11 +21,10 @@ async def write(
     the server answers goes into *cache*. Raises ClusterError."""
     if same(standing.get("status") or {}, status):
         return False
-    metadata = standing["metadata"]
     body = [
-        {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+        {"op": "test", "path": "/metadata/uid", "value": standing["metadata"]["uid"]},
         {"op": "add", "path": "/status", "value": status},
     ]
-    path = api.path(Key(metadata.get("namespace", ""), metadata["name"]), "status")
+    path = api.path(Key.of(standing), "status")
     cache.learn(await client.patch(path, orjson.dumps(body), manager=words.MANAGER))
     return True

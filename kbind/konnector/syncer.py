@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 import orjson
 import structlog
@@ -67,7 +66,7 @@ class Syncer:
         book: Rulebook,
         coverage: Callable[[], Coverage],
         paused: Callable[[], bool],
-        now: Callable[[], datetime],
+        now: Callable[[], str],
         recheck: float,
         hooks: Hooks,
     ) -> None:
@@ -128,6 +127,11 @@ class Syncer:
     def _lost(self) -> ClusterError | None:
         """Why the provider is not being followed."""
         return None if self._there is None else self._there.error
+
+    @property
+    def follows(self) -> bool:
+        """Whether the instances are known and followed, wherever the provider is."""
+        return self._here.synced.is_set() and self._here.error is None
 
     @property
     def reaches(self) -> bool:
@@ -214,7 +218,7 @@ class Syncer:
                 None if copy is None else copy.raw,
                 self._bound(key),
                 memory,
-                self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+                self._now(),
                 self._unserved,
                 self._coverage().ending(self.scope.api.name, key.namespace),
                 self._paused(),

@@ -41,6 +41,8 @@ class RunningSyncer(Protocol):
     """What an unbinding needs of the syncer of one of its APIs."""
 
     @property
+    def follows(self) -> bool: ...
+    @property
     def reaches(self) -> bool: ...
     def held(self, namespace: str = "") -> int: ...
     def touch(self, namespace: str = "") -> None: ...
@@ -194,7 +196,7 @@ class Unbinding:
 
     async def _held(self, api: str, crd: Mapping[str, Any], namespace: str) -> int:
         syncer = self._syncers.get(api)
-        if syncer is not None and syncer.reaches:
+        if syncer is not None and syncer.follows:
             return syncer.held(namespace)
         return len([each async for each in self._instances(crd, namespace)])
 
@@ -216,7 +218,7 @@ class Unbinding:
         self, ref: Ref, binding: Mapping[str, Any], api: str, crd: Mapping[str, Any]
     ) -> None:
         """Whose copies may remain on the provider, in an Event and in the log."""
-        held = [str(_key(each)) async for each in self._instances(crd, ref.key.namespace)]
+        held = [str(Key.of(each)) async for each in self._instances(crd, ref.key.namespace)]
         more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
         message = (
             f"the provider cannot be reached, so copies of {api} may remain there: "
@@ -246,7 +248,7 @@ class Unbinding:
         )
         writers = {Side.CONSUMER: shared.consumer}
         async for instance in self._instances(crd, ref.key.namespace):
-            situation = Situation(scope, _key(instance), instance, shared.timestamp())
+            situation = Situation(scope, Key.of(instance), instance, shared.timestamp())
             facts = observe.duty_facts(
                 instance, None, scope.connection, Cover.ABANDONED, paused=False
             )
@@ -285,8 +287,3 @@ def _standing(crd: Mapping[str, Any] | None, connection: str) -> Standing:
     if connection_of(crd) != connection:
         return Standing.ELSEWHERE
     return Standing.GOING if crd["metadata"].get("deletionTimestamp") else Standing.HERE
-
-
-def _key(obj: Mapping[str, Any]) -> Key:
-    metadata = obj["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
