@@ -43,6 +43,8 @@ class RunningSyncer(Protocol):
     @property
     def follows(self) -> bool: ...
     @property
+    def passes(self) -> bool: ...
+    @property
     def reaches(self) -> bool: ...
     def held(self, namespace: str = "") -> int: ...
     def touch(self, namespace: str = "") -> None: ...
@@ -136,7 +138,8 @@ class Unbinding:
             if key not in self._shared.endings:
                 await self._tell_left(ref, binding, api, ours)
             self._end(key, Cover.ABANDONED)
-            await self._abandon(ref, connection, ours)
+            if api not in self._syncers or not self._syncers[api].passes:
+                await self._abandon(ref, connection, ours)
             return text
         for _ in decision.steps or ():
             if ours is not None:
@@ -232,7 +235,7 @@ class Unbinding:
             return  # said already
 
     async def _abandon(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> None:
-        """Lets the held instances go without a look at the provider."""
+        """Lets the held instances go without a look at the provider, where no passes do that."""
         how = served(crd)
         if how is None:
             return
