@@ -154,7 +154,9 @@ class Story:
 
     async def _hear(self, request: Request) -> None:
         """Keeps what a status says as Ready, and lets the request pass."""
-        (value,) = (op["value"] for op in orjson.loads(request.body or b"[]") if op["path"] == "/status")
+        (value,) = (
+            op["value"] for op in orjson.loads(request.body or b"[]") if op["path"] == "/status"
+        )
         ready = find_condition({"status": value}, "Ready")
         if ready is not None:
             resource, name = request.path.split("/")[-3:-1]
