@@ -122,6 +122,7 @@ class ConnectionRunner:
         await self._write(connection, judgements)
 
     def _stopped(self, stop: Stop) -> list[Judgement]:
+        self._shared.failed[self.name] = asyncio.get_running_loop().time()
         if self._link is not None:
             self._link.ready = False
             self._link.heartbeat.stop()

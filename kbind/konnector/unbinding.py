@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -51,13 +51,20 @@ class RunningSyncer(Protocol):
 
 
 class Unbinding:
-    """syncers: what runs now, by API name."""
+    """syncers: what runs now, by API name. wake: has a Connection look at its provider soon."""
 
-    def __init__(self, shared: Shared, syncers: Mapping[str, RunningSyncer]) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        syncers: Mapping[str, RunningSyncer],
+        wake: Callable[[str], None],
+    ) -> None:
         self._shared = shared
         self._syncers = syncers
+        self._wake = wake
         self._most: dict[tuple[Ref, str], int] = {}  # instances that were held when it began
-        self._silent: dict[tuple[Ref, str], float] = {}  # since when the provider is
+        # Since when the provider is, and whether its Connection carried then.
+        self._silent: dict[tuple[Ref, str], tuple[float, bool]] = {}
         self._told: dict[Ref, float] = {}
 
     async def keep(self, ref: Ref, binding: Mapping[str, Any]) -> bool:
@@ -182,16 +189,29 @@ class Unbinding:
             self._silent.pop(key, None)
             return Provider.REACHABLE
         now = asyncio.get_running_loop().time()
-        since = self._silent.setdefault(key, now)
-        lasting = now - since >= self._shared.settings.patience
-        return Provider.UNREACHABLE if lasting or self._hopeless(connection) else None
+        link = self._shared.links.get(connection)
+        carries = link is not None and link.ready
+        since, carried = self._silent.get(key, (now, carries))
+        if carries and not carried:
+            since = now  # it answers again, so the API has its time anew
+        self._silent[key] = (since, carries)
+        if self._hopeless(connection):
+            return Provider.UNREACHABLE
+        end = since + self._shared.settings.patience
+        if now < end:
+            return None
+        if carries or self._shared.failed.get(connection, 0.0) >= end:
+            return Provider.UNREACHABLE
+        self._wake(connection)  # it is asked once more before it is given up
+        return None
 
     def _hopeless(self, connection: str) -> bool:
         """Whether there are no credentials to ask a provider with."""
         entry = self._shared.caches.connections.get(Key("", connection))
-        if entry is None:
+        found = None if entry is None else orjson.loads(entry.raw)
+        if found is None or (keeping.is_going(found) and not keeping.is_kept(found)):
             return True
-        conditions = (orjson.loads(entry.raw).get("status") or {}).get("conditions") or ()
+        conditions = (found.get("status") or {}).get("conditions") or ()
         return any(
             c["type"] == Condition.SECRET_VALID and c["status"] == "False" and c["reason"] in _NONE
             for c in conditions
