@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -138,13 +138,24 @@ class Syncer:
         """Whether both sides are known and followed, so that what is asked for gets done."""
         return self._open and self.trouble is None
 
-    def held(self, namespace: str = "") -> int:
-        """How many instances (of a namespace) carry our finalizer."""
-        mark = words.SYNCER.encode()
+    def held(self) -> int:
+        """How many instances carry our finalizer."""
+        return sum(1 for _ in self._held())
+
+    def left(self, namespace: str) -> int:
+        """How many of them (of a namespace, "" for all) no live binding covers."""
+        coverage, api, connection = self._coverage(), self.scope.api.name, self.scope.connection
         return sum(
-            namespace in ("", key.namespace) and mark in entry.raw and is_held(entry.raw)
-            for key, entry in self.instances.items()
+            namespace in ("", key.namespace)
+            and not coverage.covers(api, key.namespace, connection)
+            for key in self._held()
         )
+
+    def _held(self) -> Iterator[Key]:
+        mark = words.SYNCER.encode()
+        for key, entry in self.instances.items():
+            if mark in entry.raw and is_held(entry.raw):
+                yield key
 
     def start(self) -> None:
         reflectors = (self._here, self._there)
