@@ -53,9 +53,10 @@ lint: setup ## Check format, style, types, imports and the bundled rules
 golden: setup ## Write the golden files anew; read the difference before you commit it
 	$(BIN)/pytest -m "not real" -k golden --snapshot-update $(PYTEST_ARGS)
 
-bench: setup control-plane ## Measure what syncing costs beside a bare client, and discovery of many CRDs
+bench: setup control-plane ## Measure syncing beside a bare client, discovery of many CRDs, unbinding
 	$(BIN)/python -m tests.bench.sync
 	$(BIN)/python -m tests.bench.discovery
+	$(BIN)/python -m tests.bench.unbinding
 
 fidelity: setup control-plane ## Compare what the schema sources keep of public CRDs
 	$(BIN)/python -m tests.fidelity $(FIDELITY)

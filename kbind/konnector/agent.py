@@ -98,7 +98,7 @@ class Konnector:
         self._known: dict[Ref, Bound] = {}
         self.shared.held = self._held
         self._statuses = BindingStatuses(self.shared, self.syncers)
-        self._unbinding = Unbinding(self.shared, self.syncers)
+        self._unbinding = Unbinding(self.shared, self.syncers, self._wake)
         self._bindings: Lane[Ref] = Lane(self._binding_turn)
         self._unwritten: Counter[Ref] = Counter()  # failures in a row
         self._syncer_work = asyncio.Event()

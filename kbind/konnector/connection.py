@@ -141,6 +141,7 @@ class ConnectionRunner:
             link.told.add(text)
 
     def _stopped(self, stop: Stop) -> list[Judgement]:
+        self._shared.failed[self.name] = asyncio.get_running_loop().time()
         if self._link is not None:
             self._link.ready = False
             self._link.heartbeat.stop()

@@ -64,7 +64,8 @@ class Shared:
     """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
     clients of lines that were given up, to be closed once no syncer uses them. paused, confirmed:
     the Connections that ask for it. endings: APIs of bindings that are being undone. held: how many
-    instances of an API carry our finalizer, as far as they are followed."""
+    instances of an API carry our finalizer, as far as they are followed. failed: by Connection, the
+    loop time of the last pass that did not reach its provider."""
 
     consumer: Client
     cluster: str
@@ -81,6 +82,7 @@ class Shared:
     held: Callable[[str], int] = lambda api: 0
     paused: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
+    failed: dict[str, float] = field(default_factory=dict)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:

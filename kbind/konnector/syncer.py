@@ -140,6 +140,11 @@ class Syncer:
         return self._here.synced.is_set() and self._here.error is None
 
     @property
+    def passes(self) -> bool:
+        """Whether passes are made over the instances, whatever they find of the provider."""
+        return self._open and self.follows
+
+    @property
     def reaches(self) -> bool:
         """Whether both sides are known and followed, so that what is asked for gets done."""
         return self._open and self.trouble is None

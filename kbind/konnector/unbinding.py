@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 import orjson
@@ -13,7 +13,7 @@ from kbind import keeping, words
 from kbind.apis import CRDS, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Ending, Ref
-from kbind.errors import Conflict, NotFound
+from kbind.errors import Conflict, Forbidden, NotFound
 from kbind.facts import BindingKind, Cover, Life, Pause, Provider, Some, Standing, Undoing
 from kbind.konnector import status as statuses
 from kbind.konnector.bindings import APIS
@@ -43,19 +43,28 @@ class RunningSyncer(Protocol):
     @property
     def follows(self) -> bool: ...
     @property
+    def passes(self) -> bool: ...
+    @property
     def reaches(self) -> bool: ...
     def left(self, namespace: str) -> int: ...
     def touch(self, namespace: str = "") -> None: ...
 
 
 class Unbinding:
-    """syncers: what runs now, by API name."""
+    """syncers: what runs now, by API name. wake: has a Connection look at its provider soon."""
 
-    def __init__(self, shared: Shared, syncers: Mapping[str, RunningSyncer]) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        syncers: Mapping[str, RunningSyncer],
+        wake: Callable[[str], None],
+    ) -> None:
         self._shared = shared
         self._syncers = syncers
+        self._wake = wake
         self._most: dict[tuple[Ref, str], int] = {}  # instances that were held when it began
-        self._silent: dict[tuple[Ref, str], float] = {}  # since when the provider is
+        # Since when the provider is, and whether its Connection carried then.
+        self._silent: dict[tuple[Ref, str], tuple[float, bool]] = {}
         self._told: dict[Ref, float] = {}
 
     async def keep(self, ref: Ref, binding: Mapping[str, Any]) -> bool:
@@ -136,7 +145,8 @@ class Unbinding:
             if key not in self._shared.endings:
                 await self._tell_left(ref, binding, connection, ours)
             self._end(key, Cover.ABANDONED)
-            await self._abandon(ref, connection, ours)
+            if api not in self._syncers or not self._syncers[api].passes:
+                await self._abandon(ref, connection, ours)
             return text
         self._end(key, None)
         for _ in decision.steps or ():
@@ -185,16 +195,29 @@ class Unbinding:
             self._silent.pop(key, None)
             return Provider.REACHABLE
         now = asyncio.get_running_loop().time()
-        since = self._silent.setdefault(key, now)
-        lasting = now - since >= self._shared.settings.patience
-        return Provider.UNREACHABLE if lasting or self._hopeless(connection) else None
+        link = self._shared.links.get(connection)
+        carries = link is not None and link.ready
+        since, carried = self._silent.get(key, (now, carries))
+        if carries and not carried:
+            since = now  # it answers again, so the API has its time anew
+        self._silent[key] = (since, carries)
+        if self._hopeless(connection):
+            return Provider.UNREACHABLE
+        end = since + self._shared.settings.patience
+        if now < end:
+            return None
+        if carries or self._shared.failed.get(connection, 0.0) >= end:
+            return Provider.UNREACHABLE
+        self._wake(connection)  # it is asked once more before it is given up
+        return None
 
     def _hopeless(self, connection: str) -> bool:
         """Whether there are no credentials to ask a provider with."""
         entry = self._shared.caches.connections.get(Key("", connection))
-        if entry is None:
+        found = None if entry is None else orjson.loads(entry.raw)
+        if found is None or (keeping.is_going(found) and not keeping.is_kept(found)):
             return True
-        conditions = (orjson.loads(entry.raw).get("status") or {}).get("conditions") or ()
+        conditions = (found.get("status") or {}).get("conditions") or ()
         return any(
             c["type"] == Condition.SECRET_VALID and c["status"] == "False" and c["reason"] in _NONE
             for c in conditions
@@ -239,11 +262,11 @@ class Unbinding:
         call = keeping.left(APIS[ref.kind], binding, message, self._shared.timestamp())
         try:
             await send(call, self._shared.consumer)
-        except Conflict:
-            return  # said already
+        except (Conflict, Forbidden):
+            return  # said already, or nothing can be said in a namespace that is going
 
     async def _abandon(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> None:
-        """Lets the held instances go without a look at the provider."""
+        """Lets the held instances go without a look at the provider, where no passes do that."""
         how = served(crd)
         if how is None:
             return

@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 
 from kbind.testing.binaries import find_or_build
-from kbind.testing.handles import Handle, Object, condition
+from kbind.testing.handles import Cluster, Handle, Object, condition
 from kbind.testing.real import RealCluster
 from kbind.testing.running import USER, add_connection, binding
 from tests.clusters.widgets import WIDGETS, crd, widget
@@ -30,7 +30,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
-async def konnector(cluster: RealCluster, folder: Path) -> AsyncIterator[int]:
+async def konnector(cluster: Cluster, folder: Path) -> AsyncIterator[int]:
     """A konnector process; gives its pid."""
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_bytes(orjson.dumps(cluster.kubeconfig(USER)))

@@ -1,4 +1,4 @@
-"""A line to a cluster that a test can cut and mend, or mute."""
+"""A line to a cluster that a test can cut and mend, or mute and let flow."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ class Relay:
     def mute(self) -> None:
         """From now on connections are taken and kept, and nothing is passed on."""
         self._flowing.clear()
+
+    def flow(self) -> None:
+        """Passes on again, what was kept as well."""
+        self._flowing.set()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = asyncio.create_task(self._pass_on(reader, writer))

@@ -9,13 +9,15 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import orjson
 from structlog.testing import capture_logs
 
+from kbind.cluster.transport import Request
 from kbind.errors import NotServed
 from kbind.testing import clock
 from kbind.testing.audit import Entry
 from kbind.testing.clock import Clock
-from kbind.testing.handles import Handle, Object, condition, new
+from kbind.testing.handles import Handle, Object, condition, find_condition, new
 from kbind.testing.memory import Connector, MemoryCluster
 from kbind.testing.recording import Recorder, uids
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding
@@ -56,6 +58,7 @@ class Story:
         self.told: list[Block] = []
         self.shown: dict[str, list[Object]] = {}
         self._seen: dict[str, int] = {}
+        self._ready: list[tuple[str, str]] = []
 
     async def open(self) -> None:
         self.consumer, self.provider = [
@@ -65,6 +68,7 @@ class Story:
             system = await handle.get(new("v1", "Namespace", "kube-system"))
             self.recorder.call(system["metadata"]["uid"], f"{handle.cluster.name}-cluster")
         await self.consumer.install_core()
+        self.clusters[0].faults.add(_sets_a_status, self._hear)
         await self.konnector.start()
 
     async def close(self) -> None:
@@ -101,18 +105,22 @@ class Story:
         """Nothing is told of what happened so far."""
         self.recorder.take()
         self._others()
+        self._ready.clear()
 
     # The story
 
     @contextmanager
-    def chapter(self, happens: str) -> Iterator[None]:
-        """What is done inside, and what kbind does then. happens: for the reader."""
+    def chapter(self, happens: str, *, ready: bool = False) -> Iterator[None]:
+        """What is done inside, and what kbind does then. happens: for the reader; ready: whether
+        to tell what is said meanwhile as Ready of kbind's own objects."""
         self.untold()
         yield
         told = Block(happens=happens, passes=[_pass(record) for record in self.recorder.take()])
         others = self._others()
         if others:
             told["other writes"] = others
+        if ready:
+            told["ready"] = self._said()
         self.told.append(told)
 
     async def wait(self, seconds: float) -> None:
@@ -132,16 +140,48 @@ class Story:
             self.shown[side] = [self.recorder.shown(obj) for obj in found if obj is not None]
 
     def _others(self) -> list[str]:
-        """The konnector's writes on kbind's own objects and on CRDs since the last look, each
-        kind of them once: passes over instances do not tell of those."""
+        """The konnector's writes on kbind's own objects, on CRDs and on Secrets since the last
+        look, each kind of them once: passes over instances do not tell of those."""
         found: dict[str, None] = {}
         for cluster in self.clusters:
             audit = cluster.audit(USER)
             for entry in audit[self._seen.get(cluster.name, 0) :]:
-                if entry.writes and entry.group in ("core.kbind.io", "apiextensions.k8s.io"):
+                told = entry.group in ("core.kbind.io", "apiextensions.k8s.io")
+                if entry.writes and (told or entry.resource == "secrets"):
                     found[f"{cluster.name}: {_request(entry)}"] = None
             self._seen[cluster.name] = len(audit)
         return list(found)
+
+    async def _hear(self, request: Request) -> None:
+        """Keeps what a status says as Ready, and lets the request pass."""
+        (value,) = (
+            op["value"] for op in orjson.loads(request.body or b"[]") if op["path"] == "/status"
+        )
+        ready = find_condition({"status": value}, "Ready")
+        if ready is not None:
+            resource, name = request.path.split("/")[-3:-1]
+            text = f"{ready['status']}, {ready['reason']}: {ready['message']}".removesuffix(": ")
+            told = (f"{resource} {name}: {text}", f"{self.time.seconds:.1f}")
+            self._ready.append(told)
+
+    def _said(self) -> list[str]:
+        """What was heard, with the second; what is only repeated is left out."""
+        last: dict[str, str] = {}
+        found = []
+        for text, at in self._ready:
+            whose = text.partition(":")[0]
+            if last.get(whose) != text:
+                last[whose] = text
+                found.append(self.recorder.named(f"{at} {text}"))
+        return found
+
+
+def _sets_a_status(request: Request) -> bool:
+    return (
+        request.method == "PATCH"
+        and request.path.startswith("/apis/core.kbind.io/")
+        and request.path.endswith("/status")
+    )
 
 
 async def _find(handle: Handle, ref: Mapping[str, Any]) -> Object | None:

@@ -15,6 +15,7 @@ from kbind.testing.running import add_connection, binding, connection
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.golden import GoldenFile, files
 from tests.stories.telling import Story, Tales, written
+from tests.stories.unbinding_tales import TALES as UNBINDING
 
 TALES = Tales()
 
@@ -396,13 +397,16 @@ async def orphan(story: Story) -> None:
     await story.end(one, events=True)
 
 
-@pytest.mark.parametrize("name", [f"stories/{name}" for name in TALES.by_name])
+ALL = TALES.by_name | UNBINDING.by_name
+
+
+@pytest.mark.parametrize("name", [f"stories/{name}" for name in ALL])
 def test_golden_story(name: str, snapshot: SnapshotAssertion) -> None:
-    tale = TALES.by_name[name.removeprefix("stories/")]
+    tale = ALL[name.removeprefix("stories/")]
     told = written(tale)
     assert told == snapshot.use_extension(StoryFile)
     assert written(tale) == told  # told twice, it is the same
 
 
 def test_golden_stories_holds_nothing_else() -> None:
-    assert files("stories") == {f"stories/{name}" for name in TALES.by_name}
+    assert files("stories") == {f"stories/{name}" for name in ALL}
