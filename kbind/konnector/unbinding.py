@@ -159,14 +159,15 @@ class Unbinding:
         """cover: what the instances have that no live binding covers; None where they are let go no
         longer."""
         ending = None if cover is None else Ending(*key, cover)
-        if self._shared.endings.get(key) != ending:
-            if ending is None:
-                del self._shared.endings[key]
-            else:
-                self._shared.endings[key] = ending
-            self._shared.bindings_changed()
-            if key[1] in self._syncers:
-                self._syncers[key[1]].touch(key[0].key.namespace)
+        if self._shared.endings.get(key) == ending:
+            return
+        self._shared.bindings_changed()
+        if ending is None:
+            del self._shared.endings[key]
+            return
+        self._shared.endings[key] = ending
+        if key[1] in self._syncers:
+            self._syncers[key[1]].touch(key[0].key.namespace)
 
     def forget(self, ref: Ref) -> None:
         """A binding that is there no longer, or has nothing to undo."""
