@@ -352,17 +352,8 @@ class Konnector:
 
     def _syncer(self, wish: Wish) -> Syncer:
         shared = self.shared
-        scope = Scope(
-            wish.served.api,
-            wish.connection,
-            shared.cluster,
-            shared.book.copying,
-            wish.served.status_subresource,
-            wish.served.keeps_synced,
-            wish.fits,
-        )
         return Syncer(
-            scope,
+            shared.scope(wish.served, wish.connection, fits=wish.fits),
             consumer=shared.consumer,
             provider=wish.provider,
             book=shared.book,

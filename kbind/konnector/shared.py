@@ -21,6 +21,8 @@ from kbind.konnector.link import Link
 from kbind.konnector.passes import Report
 from kbind.pausing import heeded
 from kbind.rulebook import Rulebook
+from kbind.schema import Served
+from kbind.situation import Scope
 from kbind.words import PERIOD
 
 
@@ -88,6 +90,18 @@ class Shared:
     def timestamp(self) -> str:
         """Now, RFC 3339 in UTC, to the second."""
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def scope(self, how: Served, connection: str, *, fits: bool = True) -> Scope:
+        """What all instances of an API have in common that comes through *connection*."""
+        return Scope(
+            how.api,
+            connection,
+            self.cluster,
+            self.book.copying,
+            how.status_subresource,
+            how.keeps_synced,
+            fits,
+        )
 
     def holds(self, connection: str) -> bool:
         """Whether nothing but conditions is to be written for a Connection itself."""

@@ -24,7 +24,7 @@ from kbind.observe import instance as observe
 from kbind.pausing import heeded, is_paused
 from kbind.perform import perform, send
 from kbind.schema import connection_of, is_managed, served
-from kbind.situation import Scope, Situation
+from kbind.situation import Situation
 from kbind.steps import Side, Step
 from kbind.words import PERIOD, Condition, Reason
 
@@ -272,15 +272,7 @@ class Unbinding:
         if how is None:
             return
         shared = self._shared
-        scope = Scope(
-            how.api,
-            connection,
-            shared.cluster,
-            shared.book.copying,
-            how.status_subresource,
-            how.keeps_synced,
-            True,
-        )
+        scope = shared.scope(how, connection)
         writers = {Side.CONSUMER: shared.consumer}
         async for instance in self._instances(ref, connection, crd):
             situation = Situation(scope, Key.of(instance), instance, shared.timestamp())
