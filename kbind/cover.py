@@ -94,8 +94,14 @@ class Coverage:
                 return bound
         return None
 
+    def covers(self, api: str, namespace: str, connection: str) -> bool:
+        """Whether an instance in *namespace* is covered through *connection*."""
+        bound = self.covering(api, namespace)
+        return bound is not None and bound.connection == connection
+
     def ending(self, api: str, namespace: str) -> Cover:
-        """The cover of an instance in *namespace* that no live binding covers."""
+        """The cover of an instance in *namespace* that no live binding covers through its schema's
+        Connection, as far as one is being undone."""
         for ending in self._endings.get(api, ()):
             if ending.ref.key.namespace in ("", namespace):
                 return ending.cover

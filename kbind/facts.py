@@ -23,7 +23,7 @@ class Cover(StrEnum):
     BOUND = "bound"  # the first binding in covering order names the schema's Connection
     UNCOVERED = "uncovered"  # no live binding selects it
     ELSEWHERE = "elsewhere"  # that binding names another Connection than the schema's
-    UNBINDING = "unbinding"  # none does any longer, and the one that did is being undone
+    UNBINDING = "unbinding"  # none does so any longer, and the one that did is being undone
     ABANDONED = "abandoned"  # the same, while the provider cannot be reached
 
 

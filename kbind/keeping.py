@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbind import words
-from kbind.apis import CRDS, Api, Key
+from kbind.apis import CONNECTIONS, CRDS, Api, Key
 from kbind.calls import Call, Verb
 from kbind.events import event
 from kbind.steps import Side, Step
@@ -46,6 +46,14 @@ def left(api: Api, obj: Mapping[str, Any], message: str, now: str) -> Call:
         api, obj, now, kind="Warning", reason=words.Reason.COPIES_LEFT, message=message
     )
     return Call(Step.LEFT, Side.CONSUMER, Verb.CREATE, path, body, answers_object=False)
+
+
+def braked(connection: Mapping[str, Any], message: str, now: str) -> Call:
+    """A Warning Event about a Connection: what is not deleted before somebody confirms it."""
+    path, body = event(
+        CONNECTIONS, connection, now, kind="Warning", reason=words.Reason.BRAKED, message=message
+    )
+    return Call(Step.BRAKED, Side.CONSUMER, Verb.CREATE, path, body, answers_object=False)
 
 
 def remove(crd: Mapping[str, Any]) -> Call:

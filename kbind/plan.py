@@ -36,3 +36,8 @@ class Plan:
     steps: tuple[Step, ...] = ()
     reason: str | None = field(default=None)
     recheck: Recheck = Recheck.ON_EVENT
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that were met, ``<table>/<rule>``, in order."""
+        return [f"{decision.table}/{decision.rule}" for decision in self.decisions]

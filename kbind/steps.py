@@ -49,6 +49,7 @@ class Step(StrEnum):
     UNBIND = "unbind"
     # unwinding
     LEFT = "left"
+    BRAKED = "braked"
     REMOVE = "remove"
     KEEP = "keep"
     KEEP_SECRET = "keep-secret"
@@ -82,6 +83,7 @@ MEANING: Final[dict[Step, str]] = {
     Step.REBIND: "patch of that ClusterBinding's spec: its Connection and its list of APIs (uid)",
     Step.UNBIND: "delete of that ClusterBinding (uid)",
     Step.LEFT: "Warning Event on the binding: what may remain on the provider",
+    Step.BRAKED: "Warning Event on the Connection: what is too much to be deleted unasked",
     Step.REMOVE: "delete of the CRD on the consumer, and so of its instances (uid)",
     Step.KEEP: "patch of the finalizers of the binding or Connection: add ours",
     Step.KEEP_SECRET: "patch of the finalizers of the Connection's Secret: add ours",

@@ -26,6 +26,22 @@ from kbind.errors import KbindError
 @click.option("--discovery-interval", type=Seconds(), default="30s", show_default=True)
 @click.option("--binding-interval", type=Seconds(), default="30s", show_default=True)
 @click.option(
+    "--brake-count",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Copies of one API that may be deleted in one pass although nobody on the consumer "
+    "deleted anything. 0 turns the brake off.",
+)
+@click.option(
+    "--brake-percent",
+    type=click.IntRange(0, 100),
+    default=50,
+    show_default=True,
+    help="The same, in percent of the copies: what is over both waits to be confirmed. 0 turns "
+    "the brake off.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -43,6 +59,8 @@ def konnector(
     leader_election_id: str,
     discovery_interval: float,
     binding_interval: float,
+    brake_count: int,
+    brake_percent: int,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -57,6 +75,7 @@ def konnector(
             hint="run one replica without it (Deployment with strategy Recreate)",
         )
     # Imported late: the other commands need none of it and start sooner.
+    from kbind.brake import Brake
     from kbind.konnector.process import Options, run
     from kbind.logs import configure
 
@@ -68,5 +87,6 @@ def konnector(
         health_address=health_probe_bind_address,
         discovery_interval=discovery_interval,
         binding_interval=binding_interval,
+        brake=Brake(brake_percent / 100, brake_count),
     )
     asyncio.run(run(options))

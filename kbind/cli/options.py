@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kbind import resources
+
 
 class Seconds(click.ParamType[float]):
     """A duration as Kubernetes tools write it: 30s, 1m30s, 500ms, or a bare number of seconds."""
@@ -38,12 +40,25 @@ def _seconds(text: str) -> float | None:
         return None
 
 
+class Overlay(click.ParamType[Path]):
+    """A directory of overlay files, or the name of an overlay that ships with kbind."""
+
+    name = "overlay"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        path = Path(str(value))
+        return path if path.exists() else resources.overlays().get(str(value), path)
+
+
 overlays = click.option(
     "--rules",
     "overlays",
     multiple=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Directory of overlay files (*.yaml), laid over the bundled rules. Repeatable; "
-    "later ones lie on top.",
+    metavar="DIR|NAME",
+    type=Overlay(),
+    help="Directory of overlay files (*.yaml), laid over the bundled rules, or the name of an "
+    f"overlay that ships with kbind ({', '.join(resources.overlays())}). Repeatable; later ones "
+    "lie on top.",
 )

@@ -16,6 +16,7 @@ import structlog
 
 from kbind import words
 from kbind.apis import BINDINGS, CLUSTER_BINDINGS, CONNECTIONS, CRDS, Key
+from kbind.brake import is_confirmed
 from kbind.cluster.backoff import delay
 from kbind.cluster.client import Client
 from kbind.cluster.identity import identity
@@ -202,7 +203,8 @@ class Konnector:
         connection = None if entry is None else orjson.loads(entry.raw)
         live = connection is not None and _is_wanted(connection)
         if connection is not None:  # one that is gone leaves its syncers as they are, to end
-            self._pause(key.name, is_paused(connection))
+            self._mark(self.shared.paused, key.name, is_paused(connection))
+            self._mark(self.shared.confirmed, key.name, is_confirmed(connection))
         running = self._runners.get(key.name)
         if running is not None and not (live and entry is not None and entry.uid == running.uid):
             del self._runners[key.name]
@@ -216,11 +218,17 @@ class Konnector:
             self._runners[key.name] = Running(entry.uid, runner, task)
         self._line_changed(key.name)
 
-    def _pause(self, connection: str, paused: bool) -> None:
-        if paused is (connection in self.shared.paused):
+    def _mark(self, marked: set[str], connection: str, asked: bool) -> None:
+        """An annotation of a Connection that its syncers look at."""
+        if asked is (connection in marked):
             return
-        self.shared.paused ^= {connection}
-        log.info("paused" if paused else "resumed", connection=connection)
+        marked ^= {connection}
+        log.info(
+            "a connection's annotations changed",
+            connection=connection,
+            paused=connection in self.shared.paused,
+            confirmed=connection in self.shared.confirmed,
+        )
         for api, wish in self._wishes.items():
             if wish.connection == connection:
                 self.syncers[api].touch()
@@ -307,7 +315,9 @@ class Konnector:
         for name, wish in list(self._wishes.items()):
             if wishes.get(name) != wish:
                 del self._wishes[name]
-                ending.append(self.syncers.pop(name).stop(DISENGAGE))
+                syncer = self.syncers.pop(name)
+                self._braked(syncer.scope, None)
+                ending.append(syncer.stop(DISENGAGE))
                 if wish.provider is not None:
                     log.info("syncing stopped", api=name, connection=wish.connection)
         await asyncio.gather(*ending)
@@ -342,25 +352,18 @@ class Konnector:
 
     def _syncer(self, wish: Wish) -> Syncer:
         shared = self.shared
-        scope = Scope(
-            wish.served.api,
-            wish.connection,
-            shared.cluster,
-            shared.book.copying,
-            wish.served.status_subresource,
-            wish.served.keeps_synced,
-            wish.fits,
-        )
         return Syncer(
-            scope,
+            shared.scope(wish.served, wish.connection, fits=wish.fits),
             consumer=shared.consumer,
             provider=wish.provider,
             book=shared.book,
             coverage=shared.coverage,
             paused=lambda: wish.connection in shared.paused,
+            confirmed=lambda: wish.connection in shared.confirmed,
+            brake=shared.settings.brake,
             now=shared.timestamp,
             recheck=shared.settings.recheck,
-            hooks=Hooks(self._syncer_state, shared.on_report, self._lost),
+            hooks=Hooks(self._syncer_state, shared.on_report, self._lost, self._braked),
         )
 
     def _syncer_state(self, api: str) -> None:
@@ -371,6 +374,17 @@ class Konnector:
     def _held(self, api: str) -> int:
         syncer = self.syncers.get(api)
         return 0 if syncer is None else syncer.held()
+
+    def _braked(self, scope: Scope, question: str | None) -> None:
+        link, api = self.shared.links.get(scope.connection), scope.api.name
+        if link is None or link.braked.get(api) == question:
+            return
+        if question is None:
+            del link.braked[api]
+        else:
+            link.braked[api] = question
+            log.warning("a brake holds copies", api=api, question=question)
+        self._wake(scope.connection)
 
     def _lost(self, connection: str) -> None:
         running = self._runners.get(connection)

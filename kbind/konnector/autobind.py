@@ -10,6 +10,7 @@ import structlog
 
 from kbind import words
 from kbind.apis import CLUSTER_BINDINGS, Key
+from kbind.brake import is_confirmed, question
 from kbind.calls import Call, Verb
 from kbind.cover import Ref
 from kbind.errors import ClusterError, Conflict, NotFound
@@ -22,8 +23,6 @@ from kbind.steps import Side, Step
 from kbind.words import Reason
 
 log = structlog.get_logger(__name__)
-
-MANY = 20  # copies of one API that go without a question
 
 _MESSAGES = {
     Reason.FOREIGN_BINDING: "autoBind: ClusterBinding {name} exists and is not this Connection's; "
@@ -74,19 +73,18 @@ def _brake(
 ) -> Outcome | None:
     """Why a ClusterBinding is not taken away although nothing is exported: very much would go with
     it, and nobody on this side asked for that."""
-    annotations = connection["metadata"].get("annotations") or {}
-    if standing is None or annotations.get(words.CONFIRM) == words.TRUE:
+    if standing is None or is_confirmed(connection):
         return None
     counts = {api["name"]: shared.held(api["name"]) for api in standing["spec"]["apis"]}
-    many = [f"{count} of {api}" for api, count in counts.items() if count > MANY]
+    stops = shared.settings.brake.stops
+    many = [f"{count} of {api}" for api, count in counts.items() if stops(count, count)]
     if not many:
         return None
     text = (
         "autoBind: the provider exports nothing any longer, and to unbind it would delete copies, "
-        f"definitions and instances: {listed(many)}; annotation {words.CONFIRM}: "
-        '"true" on the Connection lets it go on'
+        f"definitions and instances: {listed(many)}"
     )
-    return Outcome(Reason.BRAKED, text)
+    return Outcome(Reason.BRAKED, question(text))
 
 
 def exported_word(link: Link, settle: float) -> Exported:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import structlog
 
+from kbind import keeping
 from kbind.apis import CONNECTIONS, Key
 from kbind.cluster.client import Client
 from kbind.cluster.identity import identity
@@ -20,6 +21,7 @@ from kbind.conditions import Judgement, judged
 from kbind.cover import Coverage
 from kbind.errors import (
     ClusterError,
+    Conflict,
     Forbidden,
     KbindError,
     SchemaSourceError,
@@ -39,6 +41,7 @@ from kbind.konnector.judging import Stop, judge_ready, judge_stopped
 from kbind.konnector.link import Link, Outcome, Policies
 from kbind.konnector.secret import SecretWatch
 from kbind.konnector.shared import Shared
+from kbind.perform import send
 from kbind.words import Condition, Reason
 
 log = structlog.get_logger(__name__)
@@ -106,6 +109,7 @@ class ConnectionRunner:
             link = await self._engage(connection, wanted, going=going)
             self._on_change(self.name)
             await link.heartbeat.passed()
+            await self._ask(connection, link)
             judgements = judge_ready(link, wanted, paused=self._shared.holds(self.name))
         except Stop as stop:
             judgements = self._stopped(stop)
@@ -120,6 +124,21 @@ class ConnectionRunner:
         ):
             return  # still being found out, after a start: what stands is not a guess
         await self._write(connection, judgements)
+
+    async def _ask(self, connection: Mapping[str, Any], link: Link) -> None:
+        """One Event for each brake that holds something."""
+        for text in link.questions:
+            if text in link.told:
+                continue
+            call = keeping.braked(connection, text, self._shared.timestamp())
+            try:
+                await send(call, self._shared.consumer)
+            except Conflict:
+                pass  # said already
+            except ClusterError as error:
+                log.warning("an Event was not written", error=str(error))
+                continue
+            link.told.add(text)
 
     def _stopped(self, stop: Stop) -> list[Judgement]:
         self._shared.failed[self.name] = asyncio.get_running_loop().time()

@@ -48,7 +48,8 @@ def judge_stopped(stop: Stop) -> list[Judgement]:
 def judge_ready(link: Link, policies: Policies, *, paused: bool) -> list[Judgement]:
     """The conditions of a Connection that can be used: also of one that is paused, as somebody
     asked for that and nothing has to be mended."""
-    reason = Reason.PAUSED if paused else link.auto_bound.reason or Reason.AS_EXPECTED
+    braked = Reason.BRAKED if link.questions else None
+    reason = Reason.PAUSED if paused else braked or link.auto_bound.reason or Reason.AS_EXPECTED
     return [
         *(_well(condition) for condition in _ORDER),
         _in_sync(link),
@@ -125,7 +126,8 @@ def _note(link: Link, policies: Policies, paused: bool) -> str:
         notes.append(f"schema source Auto uses {link.source_name}")
     if link.parting:
         notes.append(link.parting)
-    if link.auto_bound.message:
+    notes.extend(link.questions)
+    if link.auto_bound.message and link.auto_bound.message not in notes:
         notes.append(link.auto_bound.message)
     if link.heartbeat.note:
         notes.append(link.heartbeat.note)

@@ -10,6 +10,7 @@ from kbind.cluster.kubeconfig import Credentials
 from kbind.facts import PullPolicy, UpdatePolicy
 from kbind.hooks import ExportedApi, SchemaSource
 from kbind.konnector.heartbeat import Heartbeat
+from kbind.words import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class Link:
     answers for it. exports: by name; failed, unread: what the last discovery could not tell, so
     that what was known stands; empty_since: when discovery first found none, and has since.
     delivered: by API; memo: what that was decided on, so that nothing unchanged is read again.
-    parting: that the Secret with the credentials is being deleted. Times are the loop's, in
-    seconds.
+    braked: by API, what rules would delete of it that nobody asked for, and that is too much at
+    once; told: what of that an Event has said. parting: that the Secret with the credentials is
+    being deleted. Times are the loop's, in seconds.
     """
 
     connection: str
@@ -53,7 +55,15 @@ class Link:
     delivered: dict[str, Outcome] = field(default_factory=dict)
     memo: dict[str, tuple[object, ...]] = field(default_factory=dict)
     auto_bound: Outcome = Outcome(None)
+    braked: dict[str, str] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
     parting: str = ""
+
+    @property
+    def questions(self) -> list[str]:
+        """What brakes have stopped."""
+        own = [self.auto_bound.message] if self.auto_bound.reason == Reason.BRAKED else []
+        return own + [text for _, text in sorted(self.braked.items())]
 
     @property
     def source(self) -> SchemaSource:

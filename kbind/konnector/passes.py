@@ -10,7 +10,7 @@ from kbind.apis import Key
 from kbind.cluster.client import Client
 from kbind.cover import Bound
 from kbind.errors import ClusterError, Disengaged, Forbidden, Invalid, NotServed, ServerFailed
-from kbind.facts import Copy, Cover, Duty
+from kbind.facts import Copy, Cover, Duty, Life
 from kbind.managed import Outdated, outdated
 from kbind.observe import instance as observe
 from kbind.perform import Batch, perform
@@ -46,13 +46,15 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one pass saw, decided and did. sight: the copy, where it was looked at."""
+    """What one pass saw, decided and did. sight: the copy, where it was looked at. spared: whether
+    the copy would have been deleted although nobody asked for that."""
 
     scope: Scope
     key: Key
     plan: Plan
     batch: Batch
     sight: observe.Sight | None
+    spared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,12 @@ class Passes:
         unserved: ClusterError | None = None,
         ending: Cover = Cover.UNCOVERED,
         paused: bool = False,
+        sparing: bool = False,
     ) -> Report:
         """One pass. copy: as the provider's watch told it; bound: the covering binding; unserved:
         why there is no use in asking the provider for a copy; ending: the cover where no live
-        binding covers it; paused: that the Connection is."""
+        binding covers it; paused: that the Connection is; sparing: whether a copy stays that nobody
+        asked to delete."""
         situation = Situation(
             self.scope,
             key,
@@ -104,7 +108,10 @@ class Passes:
         situation = replace(situation, reason=ownership.reason, trouble=untold(memory))
         facts = {"duty": duty.verdict or "", "verdict": ownership.verdict or ""}
         writes = self._decide("instance", facts, situation)
-        return await self._carry_out((duty, ownership, writes), writes, situation, memory, sight)
+        decisions = (duty, ownership, writes)
+        if sparing and Step.DELETE in (writes.steps or ()) and not _is_asked_for(asked):
+            return Report(self.scope, key, Plan(decisions), Batch(situation), sight, spared=True)
+        return await self._carry_out(decisions, writes, situation, memory, sight)
 
     def _decide(self, table: str, facts: dict[str, str], situation: Situation) -> Decision:
         return decide(self.book, table, facts, situation)
@@ -146,6 +153,12 @@ class Passes:
         plan = Plan(decisions, last.steps or (), situation.reason, last.recheck)
         batch = await perform(plan.steps, situation, self.clients, memory.settled)
         return Report(self.scope, situation.key, plan, batch, sight)
+
+
+def _is_asked_for(duty: Mapping[str, str]) -> bool:
+    """Whether somebody on the consumer deleted the instance or its binding."""
+    going = duty["life"] == Life.DELETING
+    return going or duty["cover"] in (Cover.UNBINDING, Cover.ABANDONED)
 
 
 def decide(book: Rulebook, table: str, facts: dict[str, str], situation: Situation) -> Decision:

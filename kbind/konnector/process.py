@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from kbind import __version__, hooks
+from kbind.brake import Brake
 from kbind.cluster.client import Client
 from kbind.cluster.connect import connect, connect_own
 from kbind.konnector.agent import Konnector
@@ -34,6 +35,7 @@ class Options:
     health_address: str
     discovery_interval: float
     binding_interval: float
+    brake: Brake
 
 
 async def run(options: Options) -> None:
@@ -46,7 +48,9 @@ async def run(options: Options) -> None:
         book=book,
         sources=sources,
         connect=connect,
-        settings=Settings(options.discovery_interval, options.binding_interval),
+        settings=Settings(
+            options.discovery_interval, options.binding_interval, brake=options.brake
+        ),
         on_report=lambda report: _take(report, figures),
     )
     figures = Metrics(lambda: konnector.syncers)
@@ -83,6 +87,6 @@ def _take(report: Report, figures: Metrics) -> None:
             "pass",
             api=report.scope.api.name,
             key=str(report.key),
-            rules=[f"{d.table}/{d.rule}" for d in report.plan.decisions],
+            rules=report.plan.rules,
             steps=[str(call.step) for call in report.batch.calls],
         )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import orjson
 
+from kbind.brake import Brake
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
 from kbind.cluster.kubeconfig import Credentials
@@ -20,6 +21,8 @@ from kbind.konnector.link import Link
 from kbind.konnector.passes import Report
 from kbind.pausing import heeded
 from kbind.rulebook import Rulebook
+from kbind.schema import Served
+from kbind.situation import Scope
 from kbind.words import PERIOD
 
 
@@ -32,7 +35,8 @@ class Settings:
     """Seconds. recheck: until a refusal, or what else no event ends, is looked at again.
     settle: between two discoveries that find no export until autoBind takes that for true.
     patience: until a provider that cannot be asked counts as unreachable for an unbinding.
-    heartbeat: between two writes of a Connection's Lease at least."""
+    heartbeat: between two writes of a Connection's Lease at least. brake: how much may go at once
+    unasked."""
 
     discovery_interval: float = PERIOD
     binding_interval: float = PERIOD
@@ -40,6 +44,7 @@ class Settings:
     settle: float = PERIOD
     patience: float = 2 * PERIOD
     heartbeat: float = PERIOD
+    brake: Brake = field(default_factory=Brake)
 
 
 @dataclass(slots=True)
@@ -59,8 +64,8 @@ class Caches:
 @dataclass(slots=True)
 class Shared:
     """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
-    clients of lines that were given up, to be closed once no syncer uses them. paused: the
-    Connections that ask for it. endings: APIs of bindings that are being undone. held: how many
+    clients of lines that were given up, to be closed once no syncer uses them. paused, confirmed:
+    the Connections that ask for it. endings: APIs of bindings that are being undone. held: how many
     instances of an API carry our finalizer, as far as they are followed. failed: by Connection, the
     loop time of the last pass that did not reach its provider."""
 
@@ -78,12 +83,25 @@ class Shared:
     endings: dict[tuple[Ref, str], Ending] = field(default_factory=dict)
     held: Callable[[str], int] = lambda api: 0
     paused: set[str] = field(default_factory=set)
+    confirmed: set[str] = field(default_factory=set)
     failed: dict[str, float] = field(default_factory=dict)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:
         """Now, RFC 3339 in UTC, to the second."""
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def scope(self, how: Served, connection: str, *, fits: bool = True) -> Scope:
+        """What all instances of an API have in common that comes through *connection*."""
+        return Scope(
+            how.api,
+            connection,
+            self.cluster,
+            self.book.copying,
+            how.status_subresource,
+            how.keeps_synced,
+            fits,
+        )
 
     def holds(self, connection: str) -> bool:
         """Whether nothing but conditions is to be written for a Connection itself."""

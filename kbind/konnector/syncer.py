@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -11,6 +11,7 @@ import structlog
 
 from kbind import words
 from kbind.apis import Key
+from kbind.brake import Brake
 from kbind.cluster.answers import causes
 from kbind.cluster.backoff import delay
 from kbind.cluster.cache import Cache
@@ -20,7 +21,6 @@ from kbind.cover import Bound, Coverage
 from kbind.errors import (
     ClusterError,
     Conflict,
-    Disengaged,
     ExpressionFailed,
     GuardViolation,
     NotFound,
@@ -29,8 +29,10 @@ from kbind.errors import (
     Unauthorized,
     Unreachable,
 )
+from kbind.konnector import obstacles
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
+from kbind.konnector.sparing import Sparing
 from kbind.pausing import is_paused
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
@@ -43,11 +45,12 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """Whom a syncer tells: state (its caches, its conflicts), every pass, a provider that no
-    longer answers as engaged."""
+    longer answers as engaged, what its brake holds (None: nothing)."""
 
     on_state: Callable[[str], None]
     on_report: Callable[[Report], None]
     on_lost: Callable[[str], None]
+    on_braked: Callable[[Scope, str | None], None]
 
 
 class Syncer:
@@ -66,6 +69,8 @@ class Syncer:
         book: Rulebook,
         coverage: Callable[[], Coverage],
         paused: Callable[[], bool],
+        confirmed: Callable[[], bool],
+        brake: Brake,
         now: Callable[[], str],
         recheck: float,
         hooks: Hooks,
@@ -75,6 +80,7 @@ class Syncer:
         self.paused: set[Key] = set()  # instances that wait for an annotation of their own
         self._coverage = coverage
         self._paused = paused
+        self._sparing = Sparing(scope.api.name, brake, confirmed)
         self._now = now
         self._recheck = recheck
         self._hooks = hooks
@@ -83,7 +89,7 @@ class Syncer:
             clients[Side.PROVIDER] = provider
         self._passes = Passes(scope, book, clients)
         self._memories: dict[Key, Memory] = {}
-        self._lane: Lane[Key] = Lane(self._turn, on_idle=self._swept)
+        self._lane: Lane[Key] = Lane(self._turn, on_idle=self._idle)
         self._caches = {Side.CONSUMER: Cache(), Side.PROVIDER: Cache()}
         self.instances, self._copies = self._caches[Side.CONSUMER], self._caches[Side.PROVIDER]
         path = scope.api.path()
@@ -100,7 +106,7 @@ class Syncer:
                 on_change=self._changed,
                 on_state=self._state,
             )
-        self._barred = _away(scope) if provider is None else _misfit(scope)
+        self._barred = obstacles.away(scope) if provider is None else obstacles.misfit(scope)
         self._open = False
         self._served = True
         self._complete = False
@@ -120,7 +126,7 @@ class Syncer:
     def _unserved(self) -> ClusterError | None:
         """Why there is no use in asking the provider for a copy."""
         if isinstance(self._lost, NotServed):
-            return self._barred or _unserved(self.scope)
+            return self._barred or obstacles.unserved(self.scope)
         return self._barred
 
     @property
@@ -143,13 +149,23 @@ class Syncer:
         """Whether both sides are known and followed, so that what is asked for gets done."""
         return self._open and self.trouble is None
 
-    def held(self, namespace: str = "") -> int:
-        """How many instances (of a namespace) carry our finalizer."""
-        mark = words.SYNCER.encode()
+    def held(self) -> int:
+        """How many instances carry our finalizer."""
+        return sum(1 for _ in self._held())
+
+    def left(self, namespace: str) -> int:
+        """How many of them (of a namespace, "" for all) no live binding covers."""
+        coverage, api, connection = self._coverage(), self.scope.api.name, self.scope.connection
         return sum(
-            namespace in ("", key.namespace) and mark in entry.raw and is_held(entry.raw)
-            for key, entry in self.instances.items()
+            namespace in ("", key.namespace) and not coverage.covers(api, key.namespace, connection)
+            for key in self._held()
         )
+
+    def _held(self) -> Iterator[Key]:
+        mark = words.SYNCER.encode()
+        for key, entry in self.instances.items():
+            if mark in entry.raw and is_held(entry.raw):
+                yield key
 
     def start(self) -> None:
         reflectors = (self._here, self._there)
@@ -177,12 +193,12 @@ class Syncer:
             self._open = True
             self.touch()
             if not self.instances:
-                self._swept()
+                self._idle()
         served = self._unserved is None
         if served and not self._served:
             # What the old API refused may fit the new one.
             for memory in self._memories.values():
-                memory.retry_at = min(memory.retry_at, asyncio.get_running_loop().time())
+                memory.retry_at = min(memory.retry_at, _seconds())
             self.touch()
         self._served = served
         if isinstance(self._lost, Unauthorized | Unreachable | NotServed):
@@ -196,21 +212,27 @@ class Syncer:
         known = there is None or there.synced.is_set() or isinstance(there.error, NotServed)
         return self._here.synced.is_set() and known
 
-    def _swept(self) -> None:
+    def _idle(self) -> None:
+        """Every instance that was due has been looked at."""
         if not self._complete:
             self._complete = True
             self._hooks.on_state(self.scope.api.name)
+        before = self._sparing.question
+        self._lane.add_all(self._sparing.weigh(len(self._copies), _seconds()))
+        if self._sparing.question != before:
+            self._hooks.on_braked(self.scope, self._sparing.question)
 
     async def _turn(self, key: Key) -> float | None:
         entry = self.instances.get(key)
         if entry is None:
             self._memories.pop(key, None)
+            self._sparing.forget(key)
             self._note(key, None, paused=False)
             return None
         memory = self._memories.get(key)
         if memory is None or memory.uid != entry.uid:
             memory = Memory(entry.uid)
-        if memory.retry_at and memory.retry_at <= asyncio.get_running_loop().time():
+        if memory.retry_at and memory.retry_at <= _seconds():
             memory.retry_at = 0.0
             for step in SPEC_STEPS:
                 memory.settled.pop(step, None)
@@ -227,6 +249,7 @@ class Syncer:
                 self._unserved,
                 self._coverage().ending(self.scope.api.name, key.namespace),
                 self._paused(),
+                self._sparing.spares(key),
             )
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))
@@ -236,6 +259,7 @@ class Syncer:
             self._memories[key] = memory
             log.warning("copying is not possible", key=str(key), error=str(error))
             return delay(memory.failures)
+        self._sparing.note(key, report, _seconds())
         self._learn(key, report, memory)
         again = self._next(report, memory)
         if memory == Memory(entry.uid):
@@ -291,7 +315,7 @@ class Syncer:
                 return self._recheck
             if memory.retry_at:
                 # The refusal stands: events of the object do not send its spec again.
-                return max(memory.retry_at - asyncio.get_running_loop().time(), 0.0)
+                return max(memory.retry_at - _seconds(), 0.0)
             memory.failures = 0
             memory.outdated = False
             memory.trouble = memory.told = None
@@ -334,7 +358,7 @@ class Syncer:
         if _of_the_server(error):
             pause = delay(memory.failures, cap=self._recheck)
         if step in SPEC_STEPS and step in memory.settled:
-            memory.retry_at = asyncio.get_running_loop().time() + pause
+            memory.retry_at = _seconds() + pause
         return pause
 
     def _note(self, key: Key, refused: str | None, *, paused: bool) -> None:
@@ -350,6 +374,11 @@ class Syncer:
         else:
             self.paused.discard(key)
         self._hooks.on_state(self.scope.api.name)
+
+
+def _seconds() -> float:
+    """The loop's time."""
+    return asyncio.get_running_loop().time()
 
 
 def _of_the_server(error: ClusterError) -> bool:
@@ -368,38 +397,3 @@ def is_held(raw: bytes) -> bool:
 def _of_a_going_namespace(error: ClusterError) -> bool:
     """Whether nothing is created because the namespace is being deleted."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes(error.body))
-
-
-def _away(scope: Scope) -> ClusterError:
-    return Disengaged(
-        "the copy on the provider goes first, and that waits for Connection "
-        f"{scope.connection} to be there and Ready; annotation {words.DELETION_POLICY}: "
-        f"{words.ORPHAN} lets the instance go and leaves the copy",
-        side=Side.PROVIDER,
-        verb="list",
-        path=scope.api.path(),
-    )
-
-
-def _unserved(scope: Scope) -> ClusterError:
-    """In words that stay the same, whichever request was answered so last."""
-    return NotServed(
-        f"the provider does not serve {scope.api.name} at {scope.api.version} now (404), which "
-        "says nothing about the copy; the instance is held until it does",
-        side=Side.PROVIDER,
-        verb="list",
-        path=scope.api.path(),
-    )
-
-
-def _misfit(scope: Scope) -> ClusterError | None:
-    if scope.fits:
-        return None
-    here, there = ("Namespaced", "Cluster") if scope.api.namespaced else ("Cluster", "Namespaced")
-    return NotServed(
-        f"the provider has it in scope {there}, the CRD here has scope {here}, and a scope cannot "
-        "be changed; delete the CRD here, with its instances, to have it brought over anew",
-        side=Side.PROVIDER,
-        verb="list",
-        path=scope.api.path(),
-    )

@@ -24,7 +24,7 @@ from kbind.observe import instance as observe
 from kbind.pausing import heeded, is_paused
 from kbind.perform import perform, send
 from kbind.schema import connection_of, is_managed, served
-from kbind.situation import Scope, Situation
+from kbind.situation import Situation
 from kbind.steps import Side, Step
 from kbind.words import PERIOD, Condition, Reason
 
@@ -46,7 +46,7 @@ class RunningSyncer(Protocol):
     def passes(self) -> bool: ...
     @property
     def reaches(self) -> bool: ...
-    def held(self, namespace: str = "") -> int: ...
+    def left(self, namespace: str) -> int: ...
     def touch(self, namespace: str = "") -> None: ...
 
 
@@ -122,10 +122,8 @@ class Unbinding:
         standing = _standing(crd, connection)
         ours = crd if standing in (Standing.HERE, Standing.GOING) else None
         others = any(bound.ref != ref for bound in self._shared.coverage().listing(api))
-        held = 0 if ours is None or others else await self._held(api, ours, ref.key.namespace)
+        held = 0 if ours is None else await self._left(ref, connection, ours)
         provider = self._provider(key, connection)
-        if held and provider is None:
-            return f"{api}: waiting for the provider; {held} instances left"
         decision = self._shared.book.decide(
             "cleanup",
             {
@@ -136,6 +134,8 @@ class Unbinding:
                 "instances": Some.SOME if held else Some.NONE,
             },
         )
+        if decision.verdict == Undoing.UNBIND and provider is None:
+            return f"{api}: waiting for the provider; {held} instances left"
         most = self._most[key] = max(held, self._most.get(key, 0))
         text = f"{api}: {held} of {most} instances left"
         if decision.verdict == Undoing.UNBIND:
@@ -143,24 +143,31 @@ class Unbinding:
             return text
         if decision.verdict == Undoing.ABANDON and ours is not None:
             if key not in self._shared.endings:
-                await self._tell_left(ref, binding, api, ours)
+                await self._tell_left(ref, binding, connection, ours)
             self._end(key, Cover.ABANDONED)
             if api not in self._syncers or not self._syncers[api].passes:
                 await self._abandon(ref, connection, ours)
             return text
+        self._end(key, None)
         for _ in decision.steps or ():
             if ours is not None:
                 await self._remove(ours)
                 return f"{api}: its definition is being deleted"
         return None
 
-    def _end(self, key: tuple[Ref, str], cover: Cover) -> None:
-        ending = Ending(*key, cover)
-        if self._shared.endings.get(key) != ending:
-            self._shared.endings[key] = ending
-            self._shared.bindings_changed()
-            if key[1] in self._syncers:
-                self._syncers[key[1]].touch(key[0].key.namespace)
+    def _end(self, key: tuple[Ref, str], cover: Cover | None) -> None:
+        """cover: what the instances have that no live binding covers; None where they are let go no
+        longer."""
+        ending = None if cover is None else Ending(*key, cover)
+        if self._shared.endings.get(key) == ending:
+            return
+        self._shared.bindings_changed()
+        if ending is None:
+            del self._shared.endings[key]
+            return
+        self._shared.endings[key] = ending
+        if key[1] in self._syncers:
+            self._syncers[key[1]].touch(key[0].key.namespace)
 
     def forget(self, ref: Ref) -> None:
         """A binding that is there no longer, or has nothing to undo."""
@@ -217,31 +224,36 @@ class Unbinding:
             for c in conditions
         )
 
-    async def _held(self, api: str, crd: Mapping[str, Any], namespace: str) -> int:
-        syncer = self._syncers.get(api)
+    async def _left(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> int:
+        """How many held instances no live binding covers."""
+        syncer = self._syncers.get(crd["metadata"]["name"])
         if syncer is not None and syncer.follows:
-            return syncer.held(namespace)
-        return len([each async for each in self._instances(crd, namespace)])
+            return syncer.left(ref.key.namespace)
+        return len([each async for each in self._instances(ref, connection, crd)])
 
     async def _instances(
-        self, crd: Mapping[str, Any], namespace: str
+        self, ref: Ref, connection: str, crd: Mapping[str, Any]
     ) -> AsyncIterator[dict[str, Any]]:
-        """The held instances, page by page, from the server."""
+        """Those instances, page by page, from the server."""
         how = served(crd)
         if how is None:
             return
-        path = how.api.collection(namespace)
+        path = how.api.collection(ref.key.namespace)
         async for item in Reader(self._shared.consumer).items(path):
-            if words.SYNCER in (item["metadata"].get("finalizers") or ()):
+            held = words.SYNCER in (item["metadata"].get("finalizers") or ())
+            namespace = item["metadata"].get("namespace", "")
+            coverage = self._shared.coverage()
+            if held and not coverage.covers(how.api.name, namespace, connection):
                 yield item
 
     # --- what is done ------------------------------------------------------------------------
 
     async def _tell_left(
-        self, ref: Ref, binding: Mapping[str, Any], api: str, crd: Mapping[str, Any]
+        self, ref: Ref, binding: Mapping[str, Any], connection: str, crd: Mapping[str, Any]
     ) -> None:
         """Whose copies may remain on the provider, in an Event and in the log."""
-        held = [str(Key.of(each)) async for each in self._instances(crd, ref.key.namespace)]
+        api = crd["metadata"]["name"]
+        held = [str(Key.of(each)) async for each in self._instances(ref, connection, crd)]
         more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
         message = (
             f"the provider cannot be reached, so copies of {api} may remain there: "
@@ -260,17 +272,9 @@ class Unbinding:
         if how is None:
             return
         shared = self._shared
-        scope = Scope(
-            how.api,
-            connection,
-            shared.cluster,
-            shared.book.copying,
-            how.status_subresource,
-            how.keeps_synced,
-            True,
-        )
+        scope = shared.scope(how, connection)
         writers = {Side.CONSUMER: shared.consumer}
-        async for instance in self._instances(crd, ref.key.namespace):
+        async for instance in self._instances(ref, connection, crd):
             situation = Situation(scope, Key.of(instance), instance, shared.timestamp())
             facts = observe.duty_facts(
                 instance, None, scope.connection, Cover.ABANDONED, paused=False

@@ -35,15 +35,17 @@ def duty_facts(
     paused: bool,
 ) -> dict[str, str]:
     """The facts of the duty table. bound: the covering binding; connection: the schema's; ending:
-    the cover where no live binding covers it; paused: whether that Connection is."""
+    the cover where that binding does not name it; paused: whether that Connection is."""
     metadata = instance["metadata"]
     annotations = metadata.get("annotations") or {}
     orphan = annotations.get(words.DELETION_POLICY) == words.ORPHAN
     held = words.SYNCER in (metadata.get("finalizers") or ())
-    if bound is None:
-        cover = ending
+    if bound is not None and bound.connection == connection:
+        cover = Cover.BOUND
+    elif bound is not None and ending is Cover.UNCOVERED:
+        cover = Cover.ELSEWHERE
     else:
-        cover = Cover.BOUND if bound.connection == connection else Cover.ELSEWHERE
+        cover = ending
     return {
         "life": Life.DELETING if metadata.get("deletionTimestamp") else Life.ALIVE,
         "cover": cover,

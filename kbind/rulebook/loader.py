@@ -98,7 +98,9 @@ def _files(reader: Reader, directory: Path) -> list[Path]:
     try:
         listed = sorted(directory.iterdir())
     except OSError as error:
-        reader.missing(str(directory), f"cannot be listed: {error.strerror}")
+        known = ", ".join(resources.overlays())
+        hint = f"a directory, or an overlay that ships with kbind: {known}"
+        reader.missing(str(directory), f"cannot be listed: {error.strerror}", hint=hint)
         return []
     files: list[Path] = []
     for path in listed:

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from kbind import words
+from kbind.brake import Brake
 from kbind.errors import KbindError, NotFound, NotServed
 from kbind.konnector.shared import Settings
 from kbind.testing.handles import Cluster, Handle
@@ -29,10 +30,16 @@ _numbers = count()
 
 
 def settings(
-    *, discovery: float = 1.0, recheck: float = 0.5, heartbeat: float = words.PERIOD
+    *,
+    discovery: float = 1.0,
+    recheck: float = 0.5,
+    heartbeat: float = words.PERIOD,
+    brake: Brake | None = None,
 ) -> Settings:
     """Periods that tests have the patience for."""
-    return Settings(discovery, 1.0, recheck, settle=1.0, heartbeat=heartbeat)
+    return Settings(
+        discovery, 1.0, recheck, settle=1.0, heartbeat=heartbeat, brake=brake or Brake()
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

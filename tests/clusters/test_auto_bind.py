@@ -14,6 +14,7 @@ from tests.clusters.scenes import (
     PROVIDER,
     crd_ref,
     discoveries,
+    event,
     kubeconfig_data,
     message,
     ready,
@@ -118,6 +119,8 @@ async def test_very_much_is_not_undone_without_a_question(
         await world.provider.until(each, lambda seen: seen)
     await world.provider.merge(crd_ref(), UNLABELLED)
     seen = await reason(world.consumer, PROVIDER, "Ready", "Braked", "True")
+    told = await event(world.consumer, seen, "Braked")
+    assert told["message"] in message(seen, "Ready")
     assert "21 of widgets.example.org" in message(seen, "Ready")
     await discoveries(world.provider, 2, "limited")
     assert lists(WIDGETS)(await world.consumer.get(OWN))

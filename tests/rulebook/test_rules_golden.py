@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from kbind import resources
 from kbind.errors import RulesInvalid
 from kbind.plan import Decision
 from kbind.rulebook import FlowCase, Rulebook, load, read_case
@@ -67,7 +68,7 @@ def test_golden(
     elif first == "overlays":
         overlay, table_name, case = rest
         path = OVERLAYS / overlay / "cases" / table_name / f"{case}.yaml"
-        shown = _shown(load([OVERLAYS / overlay]), path)
+        shown = _shown(load([_overlay(overlay)]), path)
     else:
         shown = _shown(rulebook, CASES / f"{name}.yaml")
     assert shown == snapshot.use_extension(RuleFile)
@@ -82,6 +83,21 @@ def test_every_rule_has_a_case_and_every_case_a_rule(rulebook: Rulebook) -> None
     rules |= {("copying", flow) for flow in rulebook.copying.flows}
     cases = {(path.parent.name, path.name.split(".")[0]) for path in CASES.glob("*/*")}
     assert cases == rules
+
+
+def test_every_rule_of_a_bundled_overlay_has_a_case(rulebook: Rulebook) -> None:
+    rules, cases = set(), set()
+    for name, path in resources.overlays().items():
+        for table in load([path]).tables.values():
+            known = {rule.name for rule in rulebook.tables[table.spec.name].rules}
+            rules |= {(name, rule.name) for rule in table.rules if rule.name not in known}
+        cases |= {(name, it.name.split(".")[0]) for it in OVERLAYS.glob(f"{name}/cases/*/*")}
+    assert cases == rules
+
+
+def _overlay(name: str) -> Path:
+    """One that ships with kbind, or one of these tests."""
+    return resources.overlays().get(name, OVERLAYS / name)
 
 
 def _shown(rulebook: Rulebook, path: Path) -> dict[str, Any]:
