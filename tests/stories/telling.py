@@ -110,12 +110,17 @@ class Story:
     # The story
 
     @contextmanager
-    def chapter(self, happens: str, *, ready: bool = False) -> Iterator[None]:
+    def chapter(
+        self, happens: str, *, ready: bool = False, counted: bool = False
+    ) -> Iterator[None]:
         """What is done inside, and what kbind does then. happens: for the reader; ready: whether
-        to tell what is said meanwhile as Ready of kbind's own objects."""
+        to tell what is said meanwhile as Ready of kbind's own objects; counted: whether passes
+        that are alike are told once, with their number."""
         self.untold()
         yield
-        told = Block(happens=happens, passes=[_pass(record) for record in self.recorder.take()])
+        records = self.recorder.take()
+        passes = _counted(records) if counted else [_pass(record) for record in records]
+        told = Block(happens=happens, passes=passes)
         others = self._others()
         if others:
             told["other writes"] = others
@@ -201,6 +206,21 @@ def _pass(record: dict[str, Any]) -> Block:
     told["rules"] = Block(record["rules"])
     told["writes"] = [_write(write) for write in record["writes"]]
     return told
+
+
+def _counted(records: list[dict[str, Any]]) -> list[Block]:
+    """Each kind of pass once: how many there were, from when on, by which rules and steps."""
+    kinds: dict[str, Block] = {}
+    for record in records:
+        steps = [f"{write['step']} on the {write['side']}" for write in record["writes"]]
+        kind = kinds.setdefault(
+            str((record["rules"], steps, record.get("failed"))),
+            Block(
+                {"from": record["at"], "passes": 0, "rules": Block(record["rules"]), "steps": steps}
+            ),
+        )
+        kind["passes"] += 1
+    return list(kinds.values())
 
 
 def _write(write: dict[str, Any]) -> Block:

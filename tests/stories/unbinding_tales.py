@@ -177,3 +177,43 @@ async def abandonment(story: Story) -> None:
     for each in made:
         assert await story.provider.get(each) == each  # as the Event said
     await story.end(*made, events=True)
+
+
+@TALES.story("Nothing is exported any longer, and the brake asks first")
+async def brake(story: Story) -> None:
+    await story.provider.install_crd(crd())
+    await story.provider.namespace("team-a")
+    await story.consumer.namespace("team-a")
+    source = {"source": "CRD"}
+    await add_connection(story.consumer, story.clusters[1], autoBind=True, schema=source)
+    own = new(words.API_VERSION, "ClusterBinding", "provider")
+    await story.consumer.until(own, lambda seen: condition(seen, "Synced"), 120)
+    made = [await story.consumer.create(widget(f"w{n:02}", size=n)) for n in range(25)]
+    await story.provider.until(made[-1], bool)
+    await story.wait(60)
+    with story.chapter(
+        "A Connection with autoBind has brought widgets over, and team-a has 25 of them. The "
+        "provider takes the label off its CRD, the only one that had it.",
+        ready=True,
+        counted=True,
+    ):
+        await story.provider.merge(crd(), {"metadata": {"labels": {words.EXPORTED: None}}})
+        await story.wait(600)
+    assert len(await story.provider.list("example.org/v1", "Widget")) == 25
+    (event,) = await story.events()
+    assert event["reason"] == words.Reason.BRAKED
+    with story.chapter("Meanwhile one of them is changed, which goes up as ever.", counted=True):
+        await story.consumer.merge(made[0], {"spec": {"size": 7}})
+        await story.wait(60)
+    assert (await story.provider.get(made[0]))["spec"]["size"] == 7
+    with story.chapter(
+        "An administrator has asked the provider, and confirms it.", ready=True, counted=True
+    ):
+        confirmed = {"metadata": {"annotations": {words.CONFIRM: words.TRUE}}}
+        await story.consumer.merge(connection(), confirmed)
+        await story.wait(60)
+
+    for ref in (own, DEFINITION):
+        assert await story.consumer.find(ref) is None
+    assert await story.provider.list("example.org/v1", "Widget") == []
+    await story.end(made[0], own, connection(), events=True)
