@@ -1,0 +1,220 @@
+"""Plays one sequence against the promises, heals everything, and looks at how it ended.
+
+A sequence is drawn, and shrunk, by hand: the same seeds are played in memory and over HTTPS, and a
+run in virtual time is cheap enough to shrink by leaving out moves and playing the rest anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time as wall
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from kbind.errors import KbindError
+from kbind.testing import clock
+from kbind.testing.clock import Clock
+from kbind.testing.handles import Object
+from tests.clusters.widgets import widget
+from tests.model.moves import (
+    HOLD,
+    NO_DELETES,
+    PAUSES,
+    Connect,
+    Export,
+    FillSecret,
+    GiveSecret,
+    Hold,
+    Kill,
+    MakeNamespace,
+    Move,
+    Pause,
+    TakeSecret,
+    Unbind,
+    Disconnect,
+    Wait,
+    sequence,
+)
+from tests.model.promises import BUG, REST, Broken, Complaint, Model, World, finalizers
+from tests.model.stage import NAMESPACES, Stage, Write, in_memory
+
+CONVERGE = 900.0  # seconds that everything has to come right in: refusals wait for five minutes
+LOOK = 5.0
+QUIET = 120.0  # seconds in which nothing may be written
+
+
+class Run:
+    """One sequence on one stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        settings = stage.settings
+        self.model = Model(settings.patience, settings.discovery_interval)
+        self.written: list[Write] = []
+        stage.tap.on_write = self._wrote
+
+    def _wrote(self, write: Write) -> None:
+        self.model.wrote(write)
+        if write.resource != "leases":
+            self.written.append(write)
+
+    async def play(self, moves: Sequence[Move], chance: random.Random) -> None:
+        """Raises Broken."""
+        for move in moves:
+            await self.move(move)
+        await self.heal()
+        await self.settle()
+        await self.take_apart(chance)
+        await self.settle()
+
+    async def move(self, move: Move) -> None:
+        with contextlib.suppress(KbindError):
+            if move.hands:
+                async with self.stage.tap.lock:
+                    await move.play(self.stage)
+            else:
+                await move.play(self.stage)
+        await self.stage.bury()
+        self.model.note(await self.look())
+        self.check(self.model.complaints)
+
+    def check(self, complaints: list[Complaint]) -> None:
+        if complaints:
+            raise Broken(complaints)
+
+    async def look(self) -> World:
+        seen = await self.stage.seen()
+        filled = any((s.get("data") or {}).get("kubeconfig") for s in seen.secrets)
+        penniless = not (filled and seen.connections)
+        return World(seen, self.stage.away or self.stage.denied, penniless)
+
+    async def heal(self) -> None:
+        """All that was broken is mended, and what is missing is there again; what was deleted
+        stays deleted."""
+        stage = self.stage
+        await stage.mend()
+        await stage.permit()
+        for what in PAUSES:
+            await self.move(Pause(what, on=False))
+        for place in (await stage.seen()).copies:
+            await self.move(Hold(place.namespace, place.name, on=False))
+        for move in (Export(on=True), GiveSecret(), FillSecret(good=True), Connect()):
+            await self.move(move)
+        await stage.restart()
+        self.model.note(await self.look())
+
+    async def settle(self) -> None:
+        """Waits until everything is as it has to be, and then nothing is written any more."""
+        end = self.stage.time + CONVERGE * self.stage.pace
+        wrong = [Complaint(REST, "not looked at yet")]
+        while wrong and self.stage.time < end:
+            await self.stage.wait(LOOK)
+            self.check(self.model.complaints)
+            world = await self.look()
+            self.model.note(world)
+            wrong = self.model.wrong(world.seen)
+        self.check(wrong)
+        while self.stage.time < end:
+            count = len(self.written)
+            await self.stage.wait(QUIET)
+            self.check(self.model.complaints)
+            if len(self.written) == count:
+                break
+        else:
+            self.check([Complaint(REST, f"{self.written[-1]}")])
+        self.check(self.model.wrong((await self.look()).seen))
+
+    async def take_apart(self, chance: random.Random) -> None:
+        """Everything that binds is deleted, in any order."""
+        moves: list[Move] = [Unbind(scope) for scope in ("", *NAMESPACES)]
+        moves += [Disconnect(), TakeSecret()]
+        chance.shuffle(moves)
+        for move in moves:
+            await self.move(move)
+
+
+def play(moves: Sequence[Move], seed: int, overlays: tuple[Path, ...] = ()) -> Broken | None:
+    """In memory and in virtual time: the same every time. Answers what was broken."""
+
+    async def story(time: Clock) -> None:
+        async with in_memory(time, overlays) as stage:
+            await Run(stage).play(moves, random.Random(seed))
+
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        with capture_logs() as logs:
+            clock.run(story)
+    except Broken as broken:
+        return broken
+    finally:
+        random.setstate(state)
+    bugs = [str(line) for line in logs if line["log_level"] in ("error", "critical")]
+    return Broken([Complaint(BUG, bugs[0])]) if bugs else None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A sequence that breaks a promise, made small."""
+
+    seed: int
+    moves: tuple[Move, ...]
+    broken: Broken
+
+    def __str__(self) -> str:
+        lines = [f"  {number:2}. {move}" for number, move in enumerate(self.moves, 1)]
+        told = "\n".join(lines) or "  (nothing but the end)"
+        return f"seed {self.seed}, {len(self.moves)} moves:\n{told}\n{self.broken}"
+
+
+Player = Callable[[Sequence[Move]], Broken | None]
+
+
+def shrink(seed: int, moves: Sequence[Move], broken: Broken, again: Player, budget: float) -> Story:
+    """Leaves out what the same promise is broken without, and makes simpler what is left, for
+    *budget* seconds."""
+    end = wall.monotonic() + budget
+    best, size = list(moves), len(moves)
+
+    def breaks(tried: list[Move]) -> bool:
+        nonlocal best, broken
+        if wall.monotonic() > end:
+            return False
+        found = again(tried)
+        if found is None or found.promise != broken.promise:
+            return False
+        best, broken = tried, found
+        return True
+
+    while size:
+        at = 0
+        while at < len(best):
+            if not breaks(best[:at] + best[at + size :]):
+                at += size
+        size //= 2
+    for at, move in enumerate(best):
+        for simpler in _simpler(move):
+            if breaks([*best[:at], simpler, *best[at + 1 :]]):
+                break
+    return Story(seed, tuple(best), broken)
+
+
+def _simpler(move: Move) -> list[Move]:
+    if isinstance(move, Wait):
+        return [Wait(seconds) for seconds in (1, 5, 35) if seconds < move.seconds]
+    if isinstance(move, Kill) and move.after:
+        return [replace(move, after=after) for after in range(move.after)]
+    return []
+
+
+def told(seed: int, overlays: tuple[Path, ...] = (), budget: float = 30.0) -> Story | None:
+    """Plays the sequence of a seed; where it breaks a promise, answers it made small."""
+    moves = sequence(seed)
+    broken = play(moves, seed, overlays)
+    if broken is None:
+        return None
+    return shrink(seed, moves, broken, lambda tried: play(tried, seed, overlays), budget)
