@@ -13,7 +13,7 @@ from kbind import keeping, words
 from kbind.apis import CRDS, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Ending, Ref
-from kbind.errors import Conflict, NotFound
+from kbind.errors import Conflict, Forbidden, NotFound
 from kbind.facts import BindingKind, Cover, Life, Pause, Provider, Some, Standing, Undoing
 from kbind.konnector import status as statuses
 from kbind.konnector.bindings import APIS
@@ -228,8 +228,8 @@ class Unbinding:
         call = keeping.left(APIS[ref.kind], binding, message, self._shared.timestamp())
         try:
             await send(call, self._shared.consumer)
-        except Conflict:
-            return  # said already
+        except (Conflict, Forbidden):
+            return  # said already, or nothing can be said in a namespace that is going
 
     async def _abandon(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> None:
         """Lets the held instances go without a look at the provider."""

@@ -77,6 +77,26 @@ def test_a_namespace_that_takes_its_time_to_go_is_not_hammered_at() -> None:
     tell(main)
 
 
+def test_a_namespace_goes_though_its_provider_is_gone_for_good() -> None:
+    """Where it goes no Event can be made, so that the log alone names the copies."""
+
+    async def main(story: Story) -> None:
+        await story.bound()
+        one = await story.synced(widget("one", size=1))
+        story.clusters[1].down = True
+        await story.wait(words.PERIOD)
+        await story.consumer.delete(TEAM)
+        await story.wait(45)
+        assert await story.consumer.find(one)
+        await story.wait(45)
+        assert await story.consumer.find(TEAM) is None
+        story.clusters[1].down = False
+        await story.wait(2 * words.PERIOD)
+        assert await story.provider.get(one) == one
+
+    tell(main)
+
+
 def test_an_api_that_takes_its_time_to_go_is_filled_as_soon_as_it_is_back() -> None:
     async def main(story: Story) -> None:
         await story.bound()
