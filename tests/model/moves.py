@@ -402,8 +402,11 @@ class Draw:
     bound: set[str] = field(default_factory=set)
     there: set[str] = field(default_factory=set)
     broken: dict[str, Move] = field(default_factory=dict)
+    errand: list[Move] = field(default_factory=list)  # what somebody has begun
 
     def one(self) -> Move:
+        if self.errand and self.chance.random() < 0.6:
+            return self.errand.pop(0)
         if self.broken and self.chance.random() < 0.12 * len(self.broken):
             return self.broken.pop(self.chance.choice(sorted(self.broken)))
         weights = [weight for weight, _ in MAKERS]
@@ -428,6 +431,20 @@ class Draw:
             return Unbind(scope)
         self.bound.add(scope)
         return Bind(scope, self.chance.choice(("Fail", "Fail", "Adopt")))
+
+    def succession(self) -> Move:
+        """An instance leaves its copy behind, and another one takes its name."""
+        place = self.place()
+        self.errand = [Delete(*place), Wait(1), Create(*place, self.size())]
+        return Policy(*place, orphan=True)
+
+    def intrusion(self) -> Move:
+        """An object that is nobody's stands in the way of an instance, for a while."""
+        place = self.place()
+        self.errand = [Create(*place, self.size()), Wait(1)]
+        if self.chance.random() < 0.5:
+            self.errand.append(DeleteThere(*place))
+        return Intrude(*place, self.size())
 
     def connection(self) -> Move:
         return self.breaks("connection", Disconnect(), Connect())
@@ -464,11 +481,12 @@ Maker = Callable[[Draw], Move]
 MAKERS: Final[tuple[tuple[int, Maker], ...]] = (
     (22, lambda draw: Wait(draw.chance.choice((0.1, 1, 1, 1, 5, 35, 70)))),
     (14, lambda draw: Create(*draw.place(), draw.size())),
-    (6, lambda draw: Edit(*draw.place(), draw.size())),
-    (5, lambda draw: Policy(*draw.place(), orphan=draw.chance.random() < 0.8)),
+    (4, lambda draw: Edit(*draw.place(), draw.size())),
+    (3, lambda draw: Policy(*draw.place(), orphan=draw.chance.random() < 0.6)),
     (9, lambda draw: Delete(*draw.place())),
     (4, lambda draw: Report(*draw.place(), draw.size())),
-    (4, lambda draw: Intrude(*draw.place(), draw.size())),
+    (5, Draw.intrusion),
+    (3, Draw.succession),
     (3, lambda draw: DeleteThere(*draw.place())),
     (4, Draw.hold),
     (12, Draw.binding),

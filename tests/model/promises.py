@@ -29,6 +29,7 @@ OWN: Final = "what people made is theirs to delete"
 SYNCED: Final = "what is bound is synced"
 ENDED: Final = "what was deleted goes"
 UNDONE: Final = "what no binding covers is let go"
+NAMED: Final = "copies that are given up are named in an Event"
 STRAY: Final = "no copy is left without an instance"
 REST: Final = "at rest nothing is written"
 BUG: Final = "the konnector reports no bug of its own"
@@ -76,6 +77,7 @@ class Model:
     remains: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
     _past: list[World] = field(default_factory=list)
+    _named: list[str] = field(default_factory=list)  # what Events say of copies that are left
     _unreadable: float | None = None  # since when
     _readable: float = 0.0  # since when, while it is
 
@@ -118,6 +120,8 @@ class Model:
     def _judge(self, write: Write) -> Iterator[tuple[str, str]]:
         known = self._recent(write.time)
         if write.resource == "events":
+            if write.after is not None and write.after["reason"] == words.Reason.COPIES_LEFT:
+                self._named.append(write.after["message"])
             return
         if write.resource == "widgets":
             yield from self._paused(write, known)
@@ -200,6 +204,9 @@ class Model:
         orphan = any(is_orphan(w.seen.instances.get(write.key)) for w in known)
         if orphan or self._abandoned(write, known):
             self.remains.add(uid(instance))
+            silenced = any(is_going(n) for w in known for n in w.seen.namespaces)
+            if not (orphan or silenced or any(str(write.key) in text for text in self._named)):
+                yield NAMED, "no Event names it"
             return
         unbound = any(undoing(w.seen, write.key.namespace) for w in known)
         if is_going(copy) and unbound and not is_going(instance):
@@ -232,7 +239,11 @@ class Model:
     def _wrong(self, seen: Seen) -> Iterator[tuple[str, str]]:
         connected = bool(seen.connections)
         lives = [b for b in seen.bindings if not is_going(b)]
-        for each in [*seen.bindings, *seen.namespaces, *seen.crds]:
+        # One that a binding left held waits for a Connection, and what it is in waits for it.
+        waits = not connected and any(
+            is_going(i) and self._excused(place.namespace) for place, i in seen.instances.items()
+        )
+        for each in [*seen.bindings, *([] if waits else [*seen.namespaces, *seen.crds])]:
             if is_going(each):
                 yield ENDED, f"{each.get('kind')} {key(each)} is still there: {_says(each)}"
         for each in seen.connections:
@@ -242,12 +253,14 @@ class Model:
             if is_going(each) and not connected:
                 yield ENDED, f"Secret {key(each)} is still there"
         for binding in lives:
-            if connected and not condition(binding, "Ready"):
+            # Through a Connection that is being deleted nothing new is begun.
+            serves = any(not is_going(each) for each in seen.connections)
+            if serves and not condition(binding, "Ready"):
                 yield SYNCED, f"{binding['kind']} {key(binding)} is not Ready: {_says(binding)}"
         for place, instance in seen.instances.items():
             copy = seen.copies.get(place)
             if is_going(instance):
-                if connected:
+                if connected or not self._excused(place.namespace):
                     yield ENDED, f"widget {place} is still there: {_says(instance, 'Synced')}"
             elif cover(seen, place.namespace) is not None:
                 if connected:

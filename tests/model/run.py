@@ -25,6 +25,7 @@ from tests.model.moves import (
     NO_DELETES,
     PAUSES,
     Connect,
+    Cut,
     Export,
     FillSecret,
     GiveSecret,
@@ -36,6 +37,7 @@ from tests.model.moves import (
     TakeSecret,
     Unbind,
     Disconnect,
+    Restart,
     Wait,
     sequence,
 )
@@ -63,13 +65,23 @@ class Run:
             self.written.append(write)
 
     async def play(self, moves: Sequence[Move], chance: random.Random) -> None:
-        """Raises Broken."""
+        """All of *moves*, and then one of two ends: everything is mended, and then taken apart; or
+        the provider is gone for good, as far as anybody knows, while everything is taken apart.
+        Raises Broken."""
         for move in moves:
             await self.move(move)
-        await self.heal()
-        await self.settle()
-        await self.take_apart(chance)
-        await self.settle()
+        if chance.random() < 0.25:
+            await self.resume()
+            await self.move(Cut())
+            await self.take_apart(chance)
+            await self.settle()
+            await self.heal()
+            await self.settle()
+        else:
+            await self.heal()
+            await self.settle()
+            await self.take_apart(chance)
+            await self.settle()
 
     async def move(self, move: Move) -> None:
         with contextlib.suppress(KbindError):
@@ -98,14 +110,17 @@ class Run:
         stage = self.stage
         await stage.mend()
         await stage.permit()
-        for what in PAUSES:
-            await self.move(Pause(what, on=False))
+        await self.resume()
         for place in (await stage.seen()).copies:
             await self.move(Hold(place.namespace, place.name, on=False))
         for move in (Export(on=True), GiveSecret(), FillSecret(good=True), Connect()):
             await self.move(move)
-        await stage.restart()
-        self.model.note(await self.look())
+
+    async def resume(self) -> None:
+        """Nothing is paused, and the konnector runs."""
+        for what in PAUSES:
+            await self.move(Pause(what, on=False))
+        await self.move(Restart())
 
     async def settle(self) -> None:
         """Waits until everything is as it has to be, and then nothing is written any more."""
