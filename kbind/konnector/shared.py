@@ -61,7 +61,8 @@ class Shared:
     """cluster: the consumer cluster's UID. connect: opens a line to a provider. retired:
     clients of lines that were given up, to be closed once no syncer uses them. paused: the
     Connections that ask for it. endings: APIs of bindings that are being undone. held: how many
-    instances of an API carry our finalizer, as far as they are followed."""
+    instances of an API carry our finalizer, as far as they are followed. penniless: Connections
+    without credentials, as their runners found out since the start."""
 
     consumer: Client
     cluster: str
@@ -77,6 +78,7 @@ class Shared:
     endings: dict[tuple[Ref, str], Ending] = field(default_factory=dict)
     held: Callable[[str], int] = lambda api: 0
     paused: set[str] = field(default_factory=set)
+    penniless: set[str] = field(default_factory=set)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:

@@ -34,8 +34,6 @@ LOOK = 1.0  # seconds between two looks at what is left
 TELL = 5.0  # seconds between two writes of the progress
 NAMED = 10  # instances whose copies an Event names
 
-_NONE = (Reason.SECRET_NOT_FOUND, Reason.SECRET_INVALID)  # one that cannot be read is not gone
-
 
 class RunningSyncer(Protocol):
     """What an unbinding needs of the syncer of one of its APIs."""
@@ -184,14 +182,11 @@ class Unbinding:
         return Provider.UNREACHABLE if lasting or self._hopeless(connection) else None
 
     def _hopeless(self, connection: str) -> bool:
-        """Whether there are no credentials to ask a provider with."""
-        entry = self._shared.caches.connections.get(Key("", connection))
-        if entry is None:
-            return True
-        conditions = (orjson.loads(entry.raw).get("status") or {}).get("conditions") or ()
-        return any(
-            c["type"] == Condition.SECRET_VALID and c["status"] == "False" and c["reason"] in _NONE
-            for c in conditions
+        """Whether there are no credentials to ask a provider with. What the Connection's status
+        says may be of another time."""
+        return (
+            Key("", connection) not in self._shared.caches.connections
+            or connection in self._shared.penniless
         )
 
     async def _held(self, api: str, crd: Mapping[str, Any], namespace: str) -> int:

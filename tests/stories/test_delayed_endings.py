@@ -12,6 +12,7 @@ from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.stories.telling import Story, tell
 
 FOREIGN = "example.org/holds"
+SECRET = new("v1", "Secret", "provider-kubeconfig", "kbind")
 TEAM = new("v1", "Namespace", "team-a")
 DEFINITION = new("apiextensions.k8s.io/v1", "CustomResourceDefinition", WIDGETS)
 
@@ -93,6 +94,29 @@ def test_a_namespace_goes_though_its_provider_is_gone_for_good() -> None:
         story.clusters[1].down = False
         await story.wait(2 * words.PERIOD)
         assert await story.provider.get(one) == one
+
+    tell(main)
+
+
+def test_credentials_that_were_missing_once_give_up_nothing_later() -> None:
+    """The status of the Connection tells of the last konnector's time."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        one = await story.synced(widget("one", size=1))
+        right = await story.consumer.get(SECRET)
+        await story.consumer.merge(SECRET, {"data": {words.DEFAULT_KEY: ""}})
+        await story.wait(1)
+        seen = await story.consumer.get(connection())
+        assert (find_condition(seen, "SecretValid") or {})["reason"] == words.Reason.SECRET_INVALID
+        await story.konnector.stop()
+        await story.consumer.merge(SECRET, {"data": right["data"]})
+        await story.consumer.delete(bound)
+        await story.konnector.start()
+        await story.wait(words.PERIOD)
+        assert await story.consumer.find(bound) is None
+        assert await story.provider.find(one) is None
+        assert words.Reason.COPIES_LEFT not in {e["reason"] for e in await story.events()}
 
     tell(main)
 
