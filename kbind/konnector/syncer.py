@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 import structlog
@@ -143,6 +144,15 @@ class Syncer:
         mark = words.SYNCER.encode()
         return sum(
             namespace in ("", key.namespace) and mark in entry.raw and is_held(entry.raw)
+            for key, entry in self.instances.items()
+        )
+
+    def left(self, namespace: str = "") -> int:
+        """How many instances (of a namespace) carry something that goes with their binding."""
+        return sum(
+            namespace in ("", key.namespace)
+            and any(mark in entry.raw for mark in _MARKS)
+            and is_left(orjson.loads(entry.raw))
             for key, entry in self.instances.items()
         )
 
@@ -358,6 +368,18 @@ def _of_the_server(error: ClusterError) -> bool:
 def is_held(raw: bytes) -> bool:
     """Whether an instance carries our finalizer."""
     return words.SYNCER in (orjson.loads(raw)["metadata"].get("finalizers") or ())
+
+
+_MARKS = (words.SYNCER.encode(), words.CONFLICT.encode())
+
+
+def is_left(instance: Mapping[str, Any]) -> bool:
+    """Whether an instance carries our finalizer, or lives and is marked as refused."""
+    metadata = instance["metadata"]
+    if words.SYNCER in (metadata.get("finalizers") or ()):
+        return True
+    marked = words.CONFLICT in (metadata.get("annotations") or ())
+    return marked and not metadata.get("deletionTimestamp")
 
 
 def _of_a_going_namespace(error: ClusterError) -> bool:

@@ -20,6 +20,7 @@ from kbind.konnector.bindings import APIS
 from kbind.konnector.passes import decide
 from kbind.konnector.reader import Reader
 from kbind.konnector.shared import Shared
+from kbind.konnector.syncer import is_left
 from kbind.observe import instance as observe
 from kbind.pausing import heeded, is_paused
 from kbind.perform import perform, send
@@ -42,7 +43,7 @@ class RunningSyncer(Protocol):
     def follows(self) -> bool: ...
     @property
     def reaches(self) -> bool: ...
-    def held(self, namespace: str = "") -> int: ...
+    def left(self, namespace: str = "") -> int: ...
     def touch(self, namespace: str = "") -> None: ...
 
 
@@ -52,7 +53,7 @@ class Unbinding:
     def __init__(self, shared: Shared, syncers: Mapping[str, RunningSyncer]) -> None:
         self._shared = shared
         self._syncers = syncers
-        self._most: dict[tuple[Ref, str], int] = {}  # instances that were held when it began
+        self._most: dict[tuple[Ref, str], int] = {}  # instances that were left when it began
         self._silent: dict[tuple[Ref, str], float] = {}  # since when the provider is
         self._told: dict[Ref, float] = {}
 
@@ -111,10 +112,10 @@ class Unbinding:
         standing = _standing(crd, connection)
         ours = crd if standing in (Standing.HERE, Standing.GOING) else None
         others = any(bound.ref != ref for bound in self._shared.coverage().listing(api))
-        held = 0 if ours is None or others else await self._held(api, ours, ref.key.namespace)
+        count = 0 if ours is None or others else await self._left(api, ours, ref.key.namespace)
         provider = self._provider(key, connection)
-        if held and provider is None:
-            return f"{api}: waiting for the provider; {held} instances left"
+        if count and provider is None:
+            return f"{api}: waiting for the provider; {count} instances left"
         decision = self._shared.book.decide(
             "cleanup",
             {
@@ -122,11 +123,11 @@ class Unbinding:
                 "others": Some.SOME if others else Some.NONE,
                 "provider": provider or Provider.REACHABLE,
                 "standing": standing,
-                "instances": Some.SOME if held else Some.NONE,
+                "instances": Some.SOME if count else Some.NONE,
             },
         )
-        most = self._most[key] = max(held, self._most.get(key, 0))
-        text = f"{api}: {held} of {most} instances left"
+        most = self._most[key] = max(count, self._most.get(key, 0))
+        text = f"{api}: {count} of {most} instances left"
         if decision.verdict == Undoing.UNBIND:
             self._end(key, Cover.UNBINDING)
             return text
@@ -189,22 +190,22 @@ class Unbinding:
             or connection in self._shared.penniless
         )
 
-    async def _held(self, api: str, crd: Mapping[str, Any], namespace: str) -> int:
+    async def _left(self, api: str, crd: Mapping[str, Any], namespace: str) -> int:
         syncer = self._syncers.get(api)
         if syncer is not None and syncer.follows:
-            return syncer.held(namespace)
+            return syncer.left(namespace)
         return len([each async for each in self._instances(crd, namespace)])
 
     async def _instances(
         self, crd: Mapping[str, Any], namespace: str
     ) -> AsyncIterator[dict[str, Any]]:
-        """The held instances, page by page, from the server."""
+        """Those with something left to undo, page by page, from the server."""
         how = served(crd)
         if how is None:
             return
         path = how.api.collection(namespace)
         async for item in Reader(self._shared.consumer).items(path):
-            if words.SYNCER in (item["metadata"].get("finalizers") or ()):
+            if is_left(item):
                 yield item
 
     # --- what is done ------------------------------------------------------------------------
@@ -213,7 +214,13 @@ class Unbinding:
         self, ref: Ref, binding: Mapping[str, Any], api: str, crd: Mapping[str, Any]
     ) -> None:
         """Whose copies may remain on the provider, in an Event and in the log."""
-        held = [str(Key.of(each)) async for each in self._instances(crd, ref.key.namespace)]
+        held = [
+            str(Key.of(each))
+            async for each in self._instances(crd, ref.key.namespace)
+            if words.SYNCER in (each["metadata"].get("finalizers") or ())
+        ]
+        if not held:
+            return
         more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
         message = (
             f"the provider cannot be reached, so copies of {api} may remain there: "
@@ -227,7 +234,7 @@ class Unbinding:
             return  # said already, or nothing can be said in a namespace that is going
 
     async def _abandon(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> None:
-        """Lets the held instances go without a look at the provider."""
+        """Lets the instances go without a look at the provider."""
         how = served(crd)
         if how is None:
             return

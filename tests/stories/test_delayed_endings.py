@@ -121,6 +121,32 @@ def test_credentials_that_were_missing_once_give_up_nothing_later() -> None:
     tell(main)
 
 
+def test_an_instance_that_was_refused_from_the_start_shows_nothing_of_it_later() -> None:
+    """It was never held: what is in its way is the copy of its predecessor, which is watched."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        one = await story.synced(widget("one", size=1))
+        keep = {words.DELETION_POLICY: words.ORPHAN}
+        await story.consumer.merge(one, {"metadata": {"annotations": keep}})
+        await story.consumer.delete(one)
+        await story.wait(1)
+        await story.consumer.create(widget("one", size=2))
+        await story.wait(1)
+        seen = await story.consumer.get(one)
+        assert words.CONFLICT in seen["metadata"]["annotations"]
+        assert "finalizers" not in seen["metadata"]
+        await story.consumer.delete(bound)
+        await story.wait(words.PERIOD)
+        assert await story.consumer.find(bound) is None
+        seen = await story.consumer.get(one)
+        assert words.CONFLICT not in (seen["metadata"].get("annotations") or {})
+        assert find_condition(seen, "Synced") is None
+        assert (await story.provider.get(one))["spec"]["size"] == 1
+
+    tell(main)
+
+
 def test_an_api_that_takes_its_time_to_go_is_filled_as_soon_as_it_is_back() -> None:
     async def main(story: Story) -> None:
         await story.bound()
