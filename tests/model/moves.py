@@ -137,6 +137,7 @@ class Intrude(OfWidget):
         return f"create {self.place} on the provider, nobody's copy"
 
     async def play(self, stage: Stage) -> None:
+        await stage.provider.namespace(self.namespace)
         await stage.provider.create(widget(self.name, self.namespace, size=self.size))
 
 

@@ -191,9 +191,8 @@ class Model:
             yield INSTANCES, "finalizers of others were changed"
         if words.SYNCER in finalizers(before) and words.SYNCER not in finalizers(after):
             yield from self._on_release(write, before, known)
-        elif words.SYNCER in finalizers(after) and is_going(before):
-            if words.SYNCER not in finalizers(before):
-                yield INSTANCES, "it was held though it is being deleted"
+        elif is_going(before) and words.SYNCER in set(finalizers(after)) - set(finalizers(before)):
+            yield INSTANCES, "it was held though it is being deleted"
 
     def _on_release(
         self, write: Write, instance: Object, known: list[World]
@@ -201,15 +200,15 @@ class Model:
         copy = write.copy
         if copy is None or owner(copy)[1] != uid(instance):
             return
+        unbound = any(undoing(w.seen, write.key.namespace) for w in known)
+        if is_going(copy) and unbound and not is_going(instance):
+            return
         orphan = any(is_orphan(w.seen.instances.get(write.key)) for w in known)
         if orphan or self._abandoned(write, known):
             self.remains.add(uid(instance))
             silenced = any(is_going(n) for w in known for n in w.seen.namespaces)
             if not (orphan or silenced or any(str(write.key) in text for text in self._named)):
                 yield NAMED, "no Event names it"
-            return
-        unbound = any(undoing(w.seen, write.key.namespace) for w in known)
-        if is_going(copy) and unbound and not is_going(instance):
             return
         yield RELEASED, f"its copy stands there, {'going' if is_going(copy) else 'untouched'}"
 
@@ -306,7 +305,7 @@ class Model:
     def _strays(self, seen: Seen) -> Iterator[tuple[str, str]]:
         held = {uid(i) for i in seen.instances.values() if words.SYNCER in finalizers(i)}
         for place, copy in seen.copies.items():
-            of = owner(copy)[1]
+            of = "" if is_going(copy) else owner(copy)[1]
             if of and of not in held | self.remains:
                 yield STRAY, f"the copy {place} of {of} is left"
 

@@ -18,30 +18,25 @@ from structlog.testing import capture_logs
 from kbind.errors import KbindError
 from kbind.testing import clock
 from kbind.testing.clock import Clock
-from kbind.testing.handles import Object
-from tests.clusters.widgets import widget
 from tests.model.moves import (
-    HOLD,
-    NO_DELETES,
     PAUSES,
     Connect,
     Cut,
+    Disconnect,
     Export,
     FillSecret,
     GiveSecret,
     Hold,
     Kill,
-    MakeNamespace,
     Move,
     Pause,
+    Restart,
     TakeSecret,
     Unbind,
-    Disconnect,
-    Restart,
     Wait,
     sequence,
 )
-from tests.model.promises import BUG, REST, Broken, Complaint, Model, World, finalizers
+from tests.model.promises import BUG, REST, Broken, Complaint, Model, World
 from tests.model.stage import NAMESPACES, Stage, Write, in_memory
 
 CONVERGE = 900.0  # seconds that everything has to come right in: refusals wait for five minutes

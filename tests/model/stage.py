@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -16,10 +16,9 @@ import orjson
 
 from kbind import words
 from kbind.apis import Key
-from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Reply, Request, Stream, Transport, TransportError
-from kbind.errors import Conflict, KbindError
+from kbind.errors import KbindError
 from kbind.konnector.shared import Settings, utc_now
 from kbind.manifests import documents
 from kbind.resources import folder
@@ -29,7 +28,7 @@ from kbind.testing.memory import Connector, MemoryCluster
 from kbind.testing.memory.server import route
 from kbind.testing.recording import uids
 from kbind.testing.running import RunningKonnector
-from tests.clusters.access import EVERYTHING, USER, limit
+from tests.clusters.access import EVERYTHING, limit
 from tests.clusters.relay import Relay
 from tests.clusters.widgets import GROUP, WIDGETS, crd
 
@@ -213,10 +212,8 @@ class Stage:
         return asyncio.get_running_loop().time()
 
     async def open(self) -> None:
-        for handle in (self.consumer, self.provider):
-            for name in NAMESPACES:
-                await handle.namespace(name)
-        await self.consumer.namespace("kbind")
+        for name in (*NAMESPACES, "kbind"):
+            await self.consumer.namespace(name)
         await self.provider.install_crd(crd())
         await limit(self.provider, EVERYTHING)
         await self.konnector.start()
