@@ -6,12 +6,14 @@ run in virtual time is cheap enough to shrink by leaving out moves and playing t
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import time as wall
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from structlog.testing import capture_logs
 
@@ -28,8 +30,10 @@ from tests.model.moves import (
     GiveSecret,
     Hold,
     Kill,
+    Mend,
     Move,
     Pause,
+    Permit,
     Restart,
     TakeSecret,
     Unbind,
@@ -37,11 +41,13 @@ from tests.model.moves import (
     sequence,
 )
 from tests.model.promises import BUG, REST, Broken, Complaint, Model, World
-from tests.model.stage import NAMESPACES, Stage, Write, in_memory
+from tests.model.stage import NAMESPACES, Seen, Stage, Write, in_memory
 
-CONVERGE = 900.0  # seconds that everything has to come right in: refusals wait for five minutes
-LOOK = 5.0
-QUIET = 120.0  # seconds in which nothing may be written
+# Seconds in which all has to come right, as refusals wait for five minutes, and between two looks;
+# and discoveries during which nothing may be written.
+CONVERGE, LOOK = 900.0, 5.0
+QUIET = 4
+PATIENT = 90.0  # seconds that clusters may take in real time
 
 
 class Run:
@@ -79,15 +85,23 @@ class Run:
             await self.settle()
 
     async def move(self, move: Move) -> None:
-        with contextlib.suppress(KbindError):
-            if move.hands:
-                async with self.stage.tap.lock:
+        if move.hands:
+            # The model knows of it before the konnector's next write.
+            async with self.stage.tap.lock:
+                with contextlib.suppress(KbindError):
                     await move.play(self.stage)
-            else:
-                await move.play(self.stage)
-        await self.stage.bury()
-        self.model.note(await self.look())
+                await self.note()
+        else:
+            await move.play(self.stage)
+            await self.stage.bury()
+            async with self.stage.tap.lock:
+                await self.note()
         self.check(self.model.complaints)
+
+    async def note(self) -> Seen:
+        world = await self.look()
+        self.model.note(world)
+        return world.seen
 
     def check(self, complaints: list[Complaint]) -> None:
         if complaints:
@@ -103,8 +117,8 @@ class Run:
         """All that was broken is mended, and what is missing is there again; what was deleted
         stays deleted."""
         stage = self.stage
-        await stage.mend()
-        await stage.permit()
+        await self.move(Mend())
+        await self.move(Permit())
         await self.resume()
         for place in (await stage.seen()).copies:
             await self.move(Hold(place.namespace, place.name, on=False))
@@ -119,18 +133,16 @@ class Run:
 
     async def settle(self) -> None:
         """Waits until everything is as it has to be, and then nothing is written any more."""
-        end = self.stage.time + CONVERGE * self.stage.pace
+        end = self.stage.time + max(CONVERGE * self.stage.pace, PATIENT)
         wrong = [Complaint(REST, "not looked at yet")]
         while wrong and self.stage.time < end:
             await self.stage.wait(LOOK)
             self.check(self.model.complaints)
-            world = await self.look()
-            self.model.note(world)
-            wrong = self.model.wrong(world.seen)
+            wrong = self.model.wrong(await self.note())
         self.check(wrong)
         while self.stage.time < end:
             count = len(self.written)
-            await self.stage.wait(QUIET)
+            await asyncio.sleep(QUIET * self.stage.settings.discovery_interval)
             self.check(self.model.complaints)
             if len(self.written) == count:
                 break
@@ -163,8 +175,13 @@ def play(moves: Sequence[Move], seed: int, overlays: tuple[Path, ...] = ()) -> B
         return broken
     finally:
         random.setstate(state)
-    bugs = [str(line) for line in logs if line["log_level"] in ("error", "critical")]
-    return Broken([Complaint(BUG, bugs[0])]) if bugs else None
+    return bugs(logs)
+
+
+def bugs(logs: Sequence[MutableMapping[str, Any]]) -> Broken | None:
+    """What the konnector logged that must never happen."""
+    found = [str(line) for line in logs if line["log_level"] in ("error", "critical")]
+    return Broken([Complaint(BUG, found[0])]) if found else None
 
 
 @dataclass(frozen=True, slots=True)

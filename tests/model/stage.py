@@ -16,6 +16,7 @@ import orjson
 
 from kbind import words
 from kbind.apis import Key
+from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Reply, Request, Stream, Transport, TransportError
 from kbind.errors import KbindError
@@ -34,6 +35,9 @@ from tests.clusters.widgets import GROUP, WIDGETS, crd
 
 NAMESPACES: Final = ("blue", "red")
 NAMES: Final = ("one", "two")
+
+PACE: Final = 1 / 60  # of a story over HTTPS
+QUICK: Final = Settings(0.5, 0.5, 0.5, settle=0.5, patience=3.0)
 
 WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AGENT: Final = "kbind-konnector"
@@ -70,7 +74,6 @@ class Seen:
     crds: list[Object]
     instances: dict[Key, Object]
     copies: dict[Key, Object]
-    events: list[Object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +291,7 @@ class MemoryStage(Stage):
     async def seen(self) -> Seen:
         here, there = (self._server(side).server.store for side in (0, 1))
         all_of = {what: here.objects(name) for what, name in _STORED.items()}
-        return _seen(self.time, all_of, there.objects(WIDGETS), here.objects("events"))
+        return _seen(self.time, all_of, there.objects(WIDGETS))
 
     def _server(self, side: int) -> MemoryCluster:
         cluster = (self.consumer, self.provider)[side].cluster
@@ -303,7 +306,9 @@ def _is_konnectors(request: Request) -> bool:
 class WiredStage(Stage):
     """Over HTTPS. relay: the line to the provider."""
 
-    relay: Relay
+    def __init__(self, consumer: Handle, provider: Handle, tap: Tap, relay: Relay) -> None:
+        super().__init__(consumer, provider, tap, QUICK, pace=PACE)
+        self.relay = relay
 
     def reach(self) -> Cluster:
         return self.relay
@@ -327,9 +332,9 @@ class WiredStage(Stage):
         return found[0], found[1]
 
     async def seen(self) -> Seen:
+        time = self.time
         all_of = {what: await _listed(self.consumer, *kind) for what, kind in KINDS.items()}
-        copies = await _listed(self.provider, *KINDS["instances"])
-        return _seen(self.time, all_of, copies, await _listed(self.consumer, "v1", "Event"))
+        return _seen(time, all_of, await _listed(self.provider, *KINDS["instances"]))
 
 
 async def _found(side: Handle, ref: Object) -> Object | None:
@@ -346,12 +351,7 @@ async def _listed(side: Handle, version: str, kind: str) -> list[Object]:
         return []
 
 
-def _seen(
-    time: float,
-    all_of: Mapping[str, list[Object]],
-    copies: list[Object],
-    events: list[Object],
-) -> Seen:
+def _seen(time: float, all_of: Mapping[str, list[Object]], copies: list[Object]) -> Seen:
     kinds = {"bindings": "Binding", "clusterbindings": "ClusterBinding"}
     bindings = [{**obj, "kind": kind} for what, kind in kinds.items() for obj in all_of[what]]
     return Seen(
@@ -363,7 +363,6 @@ def _seen(
         [c for c in all_of["crds"] if c["metadata"]["name"] == WIDGETS],
         {key(obj): obj for obj in all_of["instances"]},
         {key(obj): obj for obj in copies},
-        events,
     )
 
 
@@ -386,6 +385,20 @@ async def in_memory(time: Clock, overlays: tuple[Path, ...] = ()) -> AsyncIterat
         yield stage
     finally:
         await stage.close()
+
+
+@asynccontextmanager
+async def over_https(consumer: Handle, provider: Handle) -> AsyncIterator[Stage]:
+    """A stage in real time on two clean clusters; the consumer has the core CRDs."""
+    server = consumer.cluster.kubeconfig()["clusters"][0]["cluster"]["server"]
+    tap = Tap(connect, lambda c: "consumer" if c.server == server else "provider")
+    async with Relay(provider.cluster) as relay:
+        stage = WiredStage(consumer, provider, tap, relay)
+        await stage.open()
+        try:
+            yield stage
+        finally:
+            await stage.close()
 
 
 @cache
