@@ -132,7 +132,8 @@ class Unbinding:
             self._end(key, Cover.UNBINDING)
             return text
         if decision.verdict == Undoing.ABANDON and ours is not None:
-            if key not in self._shared.endings:
+            begun = self._shared.endings.get(key)
+            if begun is None or begun.cover is not Cover.ABANDONED:
                 await self._tell_left(ref, binding, api, ours)
             self._end(key, Cover.ABANDONED)
             await self._abandon(ref, connection, ours)

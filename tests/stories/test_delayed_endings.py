@@ -8,6 +8,7 @@ from kbind import words
 from kbind.cluster.transport import Request
 from kbind.testing.handles import find_condition, new
 from kbind.testing.running import USER, connection
+from tests.clusters.scenes import paused
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.stories.telling import Story, tell
 
@@ -117,6 +118,28 @@ def test_credentials_that_were_missing_once_give_up_nothing_later() -> None:
         assert await story.consumer.find(bound) is None
         assert await story.provider.find(one) is None
         assert words.Reason.COPIES_LEFT not in {e["reason"] for e in await story.events()}
+
+    tell(main)
+
+
+def test_copies_that_are_given_up_half_way_are_named() -> None:
+    """The binding is being undone in good order when its credentials are lost."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        one = await story.synced(widget("one", size=1))
+        await story.consumer.merge(one, paused())
+        await story.consumer.delete(bound)
+        await story.wait(5)
+        await story.consumer.merge(SECRET, {"data": {words.DEFAULT_KEY: ""}})
+        await story.wait(5)
+        await story.consumer.merge(one, paused(None))
+        await story.wait(5)
+        assert await story.consumer.find(bound) is None
+        assert "finalizers" not in (await story.consumer.get(one))["metadata"]
+        assert await story.provider.find(one)
+        (told,) = [e for e in await story.events() if e["reason"] == words.Reason.COPIES_LEFT]
+        assert "team-a/one" in told["message"]
 
     tell(main)
 
