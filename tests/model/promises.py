@@ -68,7 +68,8 @@ class Model:
     konnector has noticed that one is back. complaints: what was broken so far.
 
     remains: UIDs of instances whose copies may stay for ever; skipped: namespaces where a binding
-    went while another one listed the API, so that nothing was undone.
+    went while another one listed the API, so that nothing was undone. doomed: UIDs of definitions
+    that have to go.
     """
 
     patience: float
@@ -76,6 +77,8 @@ class Model:
     complaints: list[Complaint] = field(default_factory=list)
     remains: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
+    doomed: set[str] = field(default_factory=set)
+    _overlapped: set[str] = field(default_factory=set)  # bindings that went beside a live one
     _past: list[World] = field(default_factory=list)
     _named: list[str] = field(default_factory=list)  # what Events say of copies that are left
     _unreadable: float | None = None  # since when
@@ -92,18 +95,21 @@ class Model:
             self._readable = self._readable or now
             if now - self._readable > self.interval + LAG:
                 self._unreadable = None
-        self._skip(world.seen)
+        self._undone(world.seen)
         self._past = [*self._recent(now), world]
 
-    def _skip(self, seen: Seen) -> None:
-        before = self._past[-1].seen.bindings if self._past else []
-        standing = {b["metadata"]["uid"] for b in seen.bindings}
-        ended = [b for b in before if b["metadata"]["uid"] not in standing]
+    def _undone(self, seen: Seen) -> None:
+        before = self._past[-1].seen if self._past else seen
+        standing = {uid(b) for b in seen.bindings}
+        ended = [b for b in before.bindings if uid(b) not in standing]
         for ending in [*ended, *(b for b in seen.bindings if is_going(b))]:
-            uid = ending["metadata"]["uid"]
-            both = [*before, *seen.bindings]
-            if any(b["metadata"]["uid"] != uid and not is_going(b) for b in both):
+            both = [*before.bindings, *seen.bindings]
+            if any(uid(b) != uid(ending) and not is_going(b) for b in both):
                 self.skipped.add(_scope(ending))
+                self._overlapped.add(uid(ending))
+        for each in ended:
+            if not _scope(each) and is_going(each) and uid(each) not in self._overlapped:
+                self.doomed |= {uid(crd) for crd in before.crds}
 
     def _recent(self, now: float) -> list[World]:
         """What may be the newest that the konnector knows."""
@@ -245,6 +251,9 @@ class Model:
         for each in [*seen.bindings, *([] if waits else [*seen.namespaces, *seen.crds])]:
             if is_going(each):
                 yield ENDED, f"{each.get('kind')} {key(each)} is still there: {_says(each)}"
+        for each in seen.crds:
+            if uid(each) in self.doomed:
+                yield DEFINITIONS, "the last ClusterBinding went, and its definition did not"
         for each in seen.connections:
             if is_going(each) and not lives:
                 yield ENDED, f"Connection {key(each)} is still there: {_says(each)}"
