@@ -266,6 +266,16 @@ class Disconnect(Move):
 
 
 @dataclass(frozen=True, slots=True)
+class Begin(Move):
+    def __str__(self) -> str:
+        return "create Connection provider and its Secret"
+
+    async def play(self, stage: Stage) -> None:
+        await stage.consumer.create(connection_secret(stage.reach(), user=USER))
+        await stage.consumer.create(connection())
+
+
+@dataclass(frozen=True, slots=True)
 class GiveSecret(Move):
     def __str__(self) -> str:
         return "create its Secret"
@@ -509,7 +519,7 @@ def sequence(seed: int, length: int = 30) -> list[Move]:
     if draw.chance.random() < 0.95:
         scope = draw.chance.choice(("", *NAMESPACES))
         draw.bound.add(scope)
-        moves = [GiveSecret(), Connect(), Bind(scope, "Fail"), Wait(1)]
+        moves = [Begin(), Bind(scope, "Fail"), Wait(1)]
         moves += [Create(scope or draw.chance.choice(NAMESPACES), name, 1) for name in NAMES]
         moves.append(Wait(1))
     while len(moves) < length:

@@ -26,6 +26,7 @@ PAUSED: Final = "for what is paused nothing is written"
 INSTANCES: Final = "instances are the consumer's own"
 DEFINITIONS: Final = "a definition goes with the last ClusterBinding only, once nothing is held"
 OWN: Final = "what people made is theirs to delete"
+KEPT: Final = "bindings, Connections and their Secrets are held while they are used"
 SYNCED: Final = "what is bound is synced"
 ENDED: Final = "what was deleted goes"
 UNDONE: Final = "what no binding covers is let go"
@@ -260,6 +261,10 @@ class Model:
         for each in seen.secrets:
             if is_going(each) and not connected:
                 yield ENDED, f"Secret {key(each)} is still there"
+        if any(not is_going(each) for each in seen.connections):
+            for each in [*seen.connections, *seen.secrets, *lives]:
+                if words.CLEANUP not in finalizers(each):
+                    yield KEPT, f"{each.get('kind')} {key(each)} is not held"
         for binding in lives:
             # Through a Connection that is being deleted nothing new is begun.
             serves = any(not is_going(each) for each in seen.connections)
@@ -336,8 +341,10 @@ def cover(seen: Seen, namespace: str) -> Object | None:
 
 
 def undoing(seen: Seen, namespace: str) -> bool:
-    """Whether a binding of that namespace is being deleted, and no other lists the API."""
-    if any(not is_going(b) for b in seen.bindings):
+    """Whether a binding of that namespace is being deleted, and no other lists the API. Bindings in
+    a namespace that is being deleted are, sooner or later."""
+    lost = {n["metadata"]["name"] for n in seen.namespaces if is_going(n)}
+    if any(not is_going(b) and _scope(b) not in lost for b in seen.bindings):
         return False
     return any(_scope(b) in ("", namespace) for b in seen.bindings)
 

@@ -172,7 +172,7 @@ def play(moves: Sequence[Move], seed: int, overlays: tuple[Path, ...] = ()) -> B
         with capture_logs() as logs:
             clock.run(story)
     except Broken as broken:
-        return broken
+        return bugs(logs) or broken
     finally:
         random.setstate(state)
     return bugs(logs)

@@ -37,7 +37,7 @@ NAMESPACES: Final = ("blue", "red")
 NAMES: Final = ("one", "two")
 
 PACE: Final = 1 / 60  # of a story over HTTPS
-QUICK: Final = Settings(0.5, 0.5, 0.5, settle=0.5, patience=3.0)
+QUICK: Final = Settings(0.25, 0.25, 0.25, settle=0.25, patience=3.0)
 
 WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AGENT: Final = "kbind-konnector"
@@ -328,13 +328,16 @@ class WiredStage(Stage):
             "kind": "Widget",
             "metadata": {"name": place.name, "namespace": place.namespace},
         }
-        found = [await _found(side, ref) for side in (self.consumer, self.provider)]
-        return found[0], found[1]
+        here, there = await asyncio.gather(_found(self.consumer, ref), _found(self.provider, ref))
+        return here, there
 
     async def seen(self) -> Seen:
         time = self.time
-        all_of = {what: await _listed(self.consumer, *kind) for what, kind in KINDS.items()}
-        return _seen(time, all_of, await _listed(self.provider, *KINDS["instances"]))
+        *found, copies = await asyncio.gather(
+            *(_listed(self.consumer, *kind) for kind in KINDS.values()),
+            _listed(self.provider, *KINDS["instances"]),
+        )
+        return _seen(time, dict(zip(KINDS, found, strict=True)), copies)
 
 
 async def _found(side: Handle, ref: Object) -> Object | None:
