@@ -49,6 +49,9 @@ log = structlog.get_logger(__name__)
 SOON = 0.1  # seconds that wakes are gathered for
 BUDGET = 30.0  # seconds after which a pass begins no further delivery
 
+# That the Secret cannot be read is another matter.
+_NO_CREDENTIALS = (Reason.SECRET_NOT_FOUND, Reason.SECRET_INVALID)
+
 
 class ConnectionRunner:
     """Runs passes over one Connection: when woken, and at every discovery interval."""
@@ -93,6 +96,7 @@ class ConnectionRunner:
             if self._secret is not None:
                 self._secret.close()
             self._give_up()
+            self._shared.bare.discard(self.name)
 
     async def _pass(self) -> None:
         entry = self._shared.caches.connections.get(Key("", self.name))
@@ -145,6 +149,8 @@ class ConnectionRunner:
         if self._link is not None:
             self._link.ready = False
             self._link.heartbeat.stop()
+        if stop.condition is Condition.SECRET_VALID and stop.reason in _NO_CREDENTIALS:
+            self._shared.bare.add(self.name)
         self._on_change(self.name)
         return judge_stopped(stop)
 
@@ -173,6 +179,7 @@ class ConnectionRunner:
         Connection cannot be Ready."""
         watched = self._watched(connection)
         link = await self._line(await watched.credentials())
+        self._shared.bare.discard(self.name)
         link.parting = watched.parting
         now = asyncio.get_running_loop().time()
         interval = self._shared.settings.discovery_interval

@@ -67,7 +67,8 @@ class Shared:
     clients of lines that were given up, to be closed once no syncer uses them. paused, confirmed:
     the Connections that ask for it. endings: APIs of bindings that are being undone. held: how many
     instances of an API carry our finalizer, as far as they are followed. failed: by Connection, the
-    loop time of the last pass that did not reach its provider."""
+    loop time of the last pass that did not reach its provider. bare: Connections that were found
+    without credentials."""
 
     consumer: Client
     cluster: str
@@ -85,6 +86,7 @@ class Shared:
     paused: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
     failed: dict[str, float] = field(default_factory=dict)
+    bare: set[str] = field(default_factory=set)
     _coverage: Coverage | None = None
 
     def timestamp(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import orjson
@@ -33,6 +33,7 @@ from kbind.konnector import obstacles
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
 from kbind.konnector.sparing import Sparing
+from kbind.observe.instance import is_held, is_left
 from kbind.pausing import is_paused
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
@@ -40,6 +41,9 @@ from kbind.situation import Scope, Situation
 from kbind.steps import Recheck, Side, Step
 
 log = structlog.get_logger(__name__)
+
+# What to look for before an object is decoded.
+_MARKS = (words.SYNCER.encode(), words.CONFLICT.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +155,22 @@ class Syncer:
 
     def held(self) -> int:
         """How many instances carry our finalizer."""
-        return sum(1 for _ in self._held())
-
-    def left(self, namespace: str) -> int:
-        """How many of them (of a namespace, "" for all) no live binding covers."""
-        coverage, api, connection = self._coverage(), self.scope.api.name, self.scope.connection
         return sum(
-            namespace in ("", key.namespace) and not coverage.covers(api, key.namespace, connection)
-            for key in self._held()
+            _MARKS[0] in entry.raw and is_held(orjson.loads(entry.raw))
+            for _, entry in self.instances.items()
         )
 
-    def _held(self) -> Iterator[Key]:
-        mark = words.SYNCER.encode()
-        for key, entry in self.instances.items():
-            if mark in entry.raw and is_held(entry.raw):
-                yield key
+    def left(self, namespace: str) -> int:
+        """How many (of a namespace, "" for all) no live binding covers, and carry something that
+        goes with their binding."""
+        coverage, api, connection = self._coverage(), self.scope.api.name, self.scope.connection
+        return sum(
+            namespace in ("", key.namespace)
+            and not coverage.covers(api, key.namespace, connection)
+            and any(mark in entry.raw for mark in _MARKS)
+            and is_left(orjson.loads(entry.raw))
+            for key, entry in self.instances.items()
+        )
 
     def start(self) -> None:
         reflectors = (self._here, self._there)
@@ -387,11 +392,6 @@ def _of_the_server(error: ClusterError) -> bool:
     if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
         return True
     return error.status in (502, 503, 504) or _of_a_going_namespace(error)
-
-
-def is_held(raw: bytes) -> bool:
-    """Whether an instance carries our finalizer."""
-    return words.SYNCER in (orjson.loads(raw)["metadata"].get("finalizers") or ())
 
 
 def _of_a_going_namespace(error: ClusterError) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import orjson
 import structlog
 
-from kbind import keeping, words
+from kbind import keeping
 from kbind.apis import CRDS, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Ending, Ref
@@ -20,6 +20,7 @@ from kbind.konnector.bindings import APIS
 from kbind.konnector.passes import decide
 from kbind.konnector.reader import Reader
 from kbind.konnector.shared import Shared
+from kbind.konnector.silence import Silence
 from kbind.observe import instance as observe
 from kbind.pausing import heeded, is_paused
 from kbind.perform import perform, send
@@ -33,8 +34,6 @@ log = structlog.get_logger(__name__)
 LOOK = 1.0  # seconds between two looks at what is left
 TELL = 5.0  # seconds between two writes of the progress
 NAMED = 10  # instances whose copies an Event names
-
-_NONE = (Reason.SECRET_NOT_FOUND, Reason.SECRET_INVALID)  # one that cannot be read is not gone
 
 
 class RunningSyncer(Protocol):
@@ -61,10 +60,8 @@ class Unbinding:
     ) -> None:
         self._shared = shared
         self._syncers = syncers
-        self._wake = wake
-        self._most: dict[tuple[Ref, str], int] = {}  # instances that were held when it began
-        # Since when the provider is, and whether its Connection carried then.
-        self._silent: dict[tuple[Ref, str], tuple[float, bool]] = {}
+        self._silence = Silence(shared, wake)
+        self._most: dict[tuple[Ref, str], int] = {}  # instances that were left when it began
         self._told: dict[Ref, float] = {}
 
     async def keep(self, ref: Ref, binding: Mapping[str, Any]) -> bool:
@@ -122,8 +119,10 @@ class Unbinding:
         standing = _standing(crd, connection)
         ours = crd if standing in (Standing.HERE, Standing.GOING) else None
         others = any(bound.ref != ref for bound in self._shared.coverage().listing(api))
-        held = 0 if ours is None else await self._left(ref, connection, ours)
-        provider = self._provider(key, connection)
+        count = 0 if ours is None else await self._left(ref, connection, ours)
+        syncer = self._syncers.get(api)
+        reaches = syncer is not None and syncer.reaches
+        provider = self._silence.provider(key, connection, reaches=reaches)
         decision = self._shared.book.decide(
             "cleanup",
             {
@@ -131,21 +130,22 @@ class Unbinding:
                 "others": Some.SOME if others else Some.NONE,
                 "provider": provider or Provider.REACHABLE,
                 "standing": standing,
-                "instances": Some.SOME if held else Some.NONE,
+                "instances": Some.SOME if count else Some.NONE,
             },
         )
         if decision.verdict == Undoing.UNBIND and provider is None:
-            return f"{api}: waiting for the provider; {held} instances left"
-        most = self._most[key] = max(held, self._most.get(key, 0))
-        text = f"{api}: {held} of {most} instances left"
+            return f"{api}: waiting for the provider; {count} instances left"
+        most = self._most[key] = max(count, self._most.get(key, 0))
+        text = f"{api}: {count} of {most} instances left"
         if decision.verdict == Undoing.UNBIND:
             self._end(key, Cover.UNBINDING)
             return text
         if decision.verdict == Undoing.ABANDON and ours is not None:
-            if key not in self._shared.endings:
+            begun = self._shared.endings.get(key)
+            if begun is None or begun.cover is not Cover.ABANDONED:
                 await self._tell_left(ref, binding, connection, ours)
             self._end(key, Cover.ABANDONED)
-            if api not in self._syncers or not self._syncers[api].passes:
+            if syncer is None or not syncer.passes:
                 await self._abandon(ref, connection, ours)
             return text
         self._end(key, None)
@@ -172,7 +172,8 @@ class Unbinding:
     def forget(self, ref: Ref) -> None:
         """A binding that is there no longer, or has nothing to undo."""
         self._told.pop(ref, None)
-        for kept in (self._most, self._silent, self._shared.endings):
+        self._silence.forget(ref)
+        for kept in (self._most, self._shared.endings):
             for key in [key for key in kept if key[0] == ref]:
                 del kept[key]
         self._shared.bindings_changed()
@@ -189,43 +190,8 @@ class Unbinding:
         except NotFound:
             return None
 
-    def _provider(self, key: tuple[Ref, str], connection: str) -> Provider | None:
-        """Whether the provider can be asked; None where that is not certain yet."""
-        syncer = self._syncers.get(key[1])
-        if syncer is not None and syncer.reaches:
-            self._silent.pop(key, None)
-            return Provider.REACHABLE
-        now = asyncio.get_running_loop().time()
-        link = self._shared.links.get(connection)
-        carries = link is not None and link.ready
-        since, carried = self._silent.get(key, (now, carries))
-        if carries and not carried:
-            since = now  # it answers again, so the API has its time anew
-        self._silent[key] = (since, carries)
-        if self._hopeless(connection):
-            return Provider.UNREACHABLE
-        end = since + self._shared.settings.patience
-        if now < end:
-            return None
-        if carries or self._shared.failed.get(connection, 0.0) >= end:
-            return Provider.UNREACHABLE
-        self._wake(connection)  # it is asked once more before it is given up
-        return None
-
-    def _hopeless(self, connection: str) -> bool:
-        """Whether there are no credentials to ask a provider with."""
-        entry = self._shared.caches.connections.get(Key("", connection))
-        found = None if entry is None else orjson.loads(entry.raw)
-        if found is None or (keeping.is_going(found) and not keeping.is_kept(found)):
-            return True
-        conditions = (found.get("status") or {}).get("conditions") or ()
-        return any(
-            c["type"] == Condition.SECRET_VALID and c["status"] == "False" and c["reason"] in _NONE
-            for c in conditions
-        )
-
     async def _left(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> int:
-        """How many held instances no live binding covers."""
+        """How many instances carry something to undo that no live binding covers."""
         syncer = self._syncers.get(crd["metadata"]["name"])
         if syncer is not None and syncer.follows:
             return syncer.left(ref.key.namespace)
@@ -240,10 +206,10 @@ class Unbinding:
             return
         path = how.api.collection(ref.key.namespace)
         async for item in Reader(self._shared.consumer).items(path):
-            held = words.SYNCER in (item["metadata"].get("finalizers") or ())
             namespace = item["metadata"].get("namespace", "")
             coverage = self._shared.coverage()
-            if held and not coverage.covers(how.api.name, namespace, connection):
+            covered = coverage.covers(how.api.name, namespace, connection)
+            if observe.is_left(item) and not covered:
                 yield item
 
     # --- what is done ------------------------------------------------------------------------
@@ -253,7 +219,13 @@ class Unbinding:
     ) -> None:
         """Whose copies may remain on the provider, in an Event and in the log."""
         api = crd["metadata"]["name"]
-        held = [str(Key.of(each)) async for each in self._instances(ref, connection, crd)]
+        held = [
+            str(Key.of(each))
+            async for each in self._instances(ref, connection, crd)
+            if observe.is_held(each)
+        ]
+        if not held:
+            return
         more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
         message = (
             f"the provider cannot be reached, so copies of {api} may remain there: "
@@ -267,7 +239,7 @@ class Unbinding:
             return  # said already, or nothing can be said in a namespace that is going
 
     async def _abandon(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> None:
-        """Lets the held instances go without a look at the provider, where no passes do that."""
+        """Lets the instances go without a look at the provider, where no passes do that."""
         how = served(crd)
         if how is None:
             return

@@ -26,6 +26,19 @@ class Reader(Protocol):
         ...
 
 
+def is_held(instance: Mapping[str, Any]) -> bool:
+    """Whether an instance carries our finalizer."""
+    return words.SYNCER in (instance["metadata"].get("finalizers") or ())
+
+
+def is_left(instance: Mapping[str, Any]) -> bool:
+    """Whether an instance carries something that goes with its binding: our finalizer, or, while
+    it lives, the mark of a refusal."""
+    metadata = instance["metadata"]
+    marked = words.CONFLICT in (metadata.get("annotations") or ())
+    return is_held(instance) or (marked and not metadata.get("deletionTimestamp"))
+
+
 def duty_facts(
     instance: Mapping[str, Any],
     bound: Bound | None,
@@ -39,7 +52,6 @@ def duty_facts(
     metadata = instance["metadata"]
     annotations = metadata.get("annotations") or {}
     orphan = annotations.get(words.DELETION_POLICY) == words.ORPHAN
-    held = words.SYNCER in (metadata.get("finalizers") or ())
     if bound is not None and bound.connection == connection:
         cover = Cover.BOUND
     elif bound is not None and ending is Cover.UNCOVERED:
@@ -49,7 +61,7 @@ def duty_facts(
     return {
         "life": Life.DELETING if metadata.get("deletionTimestamp") else Life.ALIVE,
         "cover": cover,
-        "hold": Hold.OURS if held else Hold.NONE,
+        "hold": Hold.OURS if is_held(instance) else Hold.NONE,
         "policy": DeletionPolicy.ORPHAN if orphan else DeletionPolicy.DELETE,
         "pause": _pause(instance, bound if cover is Cover.BOUND else None, paused),
     }

@@ -8,10 +8,12 @@ from kbind import words
 from kbind.cluster.transport import Request
 from kbind.testing.handles import find_condition, new
 from kbind.testing.running import USER, connection
+from tests.clusters.scenes import paused
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.stories.telling import Story, tell
 
 FOREIGN = "example.org/holds"
+SECRET = new("v1", "Secret", "provider-kubeconfig", "kbind")
 TEAM = new("v1", "Namespace", "team-a")
 DEFINITION = new("apiextensions.k8s.io/v1", "CustomResourceDefinition", WIDGETS)
 
@@ -93,6 +95,77 @@ def test_a_namespace_goes_though_its_provider_is_gone_for_good() -> None:
         story.clusters[1].down = False
         await story.wait(2 * words.PERIOD)
         assert await story.provider.get(one) == one
+
+    tell(main)
+
+
+def test_credentials_that_were_missing_once_give_up_nothing_later() -> None:
+    """The status of the Connection tells of the last konnector's time."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        one = await story.synced(widget("one", size=1))
+        right = await story.consumer.get(SECRET)
+        await story.consumer.merge(SECRET, {"data": {words.DEFAULT_KEY: ""}})
+        await story.wait(1)
+        seen = await story.consumer.get(connection())
+        assert (find_condition(seen, "SecretValid") or {})["reason"] == words.Reason.SECRET_INVALID
+        await story.konnector.stop()
+        await story.consumer.merge(SECRET, {"data": right["data"]})
+        await story.consumer.delete(bound)
+        await story.konnector.start()
+        await story.wait(words.PERIOD)
+        assert await story.consumer.find(bound) is None
+        assert await story.provider.find(one) is None
+        assert words.Reason.COPIES_LEFT not in {e["reason"] for e in await story.events()}
+
+    tell(main)
+
+
+def test_copies_that_are_given_up_half_way_are_named() -> None:
+    """The binding is being undone in good order when its credentials are lost."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        one = await story.synced(widget("one", size=1))
+        await story.consumer.merge(one, paused())
+        await story.consumer.delete(bound)
+        await story.wait(5)
+        await story.consumer.merge(SECRET, {"data": {words.DEFAULT_KEY: ""}})
+        await story.wait(5)
+        await story.consumer.merge(one, paused(None))
+        await story.wait(5)
+        assert await story.consumer.find(bound) is None
+        assert "finalizers" not in (await story.consumer.get(one))["metadata"]
+        assert await story.provider.find(one)
+        (told,) = [e for e in await story.events() if e["reason"] == words.Reason.COPIES_LEFT]
+        assert "team-a/one" in told["message"]
+
+    tell(main)
+
+
+def test_an_instance_that_was_refused_from_the_start_shows_nothing_of_it_later() -> None:
+    """It was never held: what is in its way is the copy of its predecessor, which is watched."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        one = await story.synced(widget("one", size=1))
+        keep = {words.DELETION_POLICY: words.ORPHAN}
+        await story.consumer.merge(one, {"metadata": {"annotations": keep}})
+        await story.consumer.delete(one)
+        await story.wait(1)
+        await story.consumer.create(widget("one", size=2))
+        await story.wait(1)
+        seen = await story.consumer.get(one)
+        assert words.CONFLICT in seen["metadata"]["annotations"]
+        assert "finalizers" not in seen["metadata"]
+        await story.consumer.delete(bound)
+        await story.wait(words.PERIOD)
+        assert await story.consumer.find(bound) is None
+        seen = await story.consumer.get(one)
+        assert words.CONFLICT not in (seen["metadata"].get("annotations") or {})
+        assert find_condition(seen, "Synced") is None
+        assert (await story.provider.get(one))["spec"]["size"] == 1
 
     tell(main)
 
