@@ -172,6 +172,11 @@ class Syncer:
             for key, entry in self.instances.items()
         )
 
+    def obstacle(self, namespace: str) -> str | None:
+        """What failed for one of the instances (of a namespace, "" for all)."""
+        found = (m.trouble for k, m in self._memories.items() if namespace in ("", k.namespace))
+        return next((trouble for trouble in found if trouble is not None), None)
+
     def start(self) -> None:
         reflectors = (self._here, self._there)
         self._tasks = [asyncio.create_task(r.run()) for r in reflectors if r is not None]

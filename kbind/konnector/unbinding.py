@@ -46,6 +46,7 @@ class RunningSyncer(Protocol):
     @property
     def reaches(self) -> bool: ...
     def left(self, namespace: str) -> int: ...
+    def obstacle(self, namespace: str) -> str | None: ...
     def touch(self, namespace: str = "") -> None: ...
 
 
@@ -139,7 +140,9 @@ class Unbinding:
         text = f"{api}: {count} of {most} instances left"
         if decision.verdict == Undoing.UNBIND:
             self._end(key, Cover.UNBINDING)
-            return text
+            syncer = self._syncers.get(api)
+            obstacle = None if syncer is None else syncer.obstacle(ref.key.namespace)
+            return text if obstacle is None else f"{text}; {obstacle}"
         if decision.verdict == Undoing.ABANDON and ours is not None:
             begun = self._shared.endings.get(key)
             if begun is None or begun.cover is not Cover.ABANDONED:

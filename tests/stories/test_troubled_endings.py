@@ -10,7 +10,7 @@ from kbind import words
 from kbind.cluster.transport import Request
 from kbind.testing.handles import Object, condition, find_condition
 from kbind.testing.running import USER, binding, connection
-from tests.clusters.scenes import kubeconfig_data, secret
+from tests.clusters.scenes import is_beat, kubeconfig_data, secret
 from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
 from tests.stories.telling import Story, tell
 from tests.stories.test_rest import OUTAGES, all_of, heal, strike
@@ -220,5 +220,43 @@ def test_a_token_that_is_revoked_is_replaced_and_a_broken_secret_is_not_worked_a
         assert held(await story.consumer.get(one)) == [words.SYNCER]
         for cluster in story.clusters:
             assert [str(e) for e in cluster.audit(USER) if e.verb.startswith("delete")] == []
+
+    tell(main)
+
+
+def test_a_deletion_that_the_provider_refuses_blocks_says_why_and_comes_to_rest() -> None:
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        made = await many(story, 10)
+        provider = story.clusters[1]
+        refused = provider.faults.fail(
+            lambda request: deletes(request) and request.path.endswith("/w03"),
+            403,
+            "Forbidden",
+            "admission webhook says: the backup is not done",
+        )
+        await story.consumer.delete(bound)
+        await story.wait(120)
+        assert list(await all_of(story, "provider")) == ["w03"]
+        seen = find_condition(await story.consumer.get(bound), "Ready") or {}
+        assert (seen["status"], seen["reason"]) == ("False", words.Reason.UNBINDING)
+        assert "1 of 10 instances left" in seen["message"]
+        assert "the backup is not done" in seen["message"]
+        (event,) = await story.events()
+        assert event["involvedObject"]["name"] == "w03"
+        assert "the backup is not done" in event["message"]
+
+        start = [len(cluster.audit(USER)) for cluster in story.clusters]
+        await story.wait(3600)
+        written = [
+            [e for e in cluster.audit(USER)[first:] if e.writes and not is_beat(e)]
+            for cluster, first in zip(story.clusters, start, strict=True)
+        ]
+        assert [str(e) for e in written[0]] == []
+        assert {(e.verb, e.name) for e in written[1]} == {("delete", "w03")}
+        assert len(written[1]) < 3600 / 30
+        provider.faults.remove(refused)
+        await story.consumer.gone(bound, 330)
+        assert held(await story.consumer.get(made[3])) == []
 
     tell(main)
