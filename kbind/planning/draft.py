@@ -27,6 +27,12 @@ FIRST: Final = 1 << 62
 
 _READ_TIMEOUT: Final = 10.0  # seconds for a read that a write here needs
 _HEADERS: Final = {"content-type": "application/json"}
+_EMPTY: Final = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "metadata": {"resourceVersion": str(FIRST)},
+    "items": [],
+}
 
 OnChange = Callable[["Draft", Place, Object | None, Object | None], None]
 
@@ -89,6 +95,8 @@ class Draft:
             raw = self._of(target.place())[target.place().key]
             return _refusal(Refused(404, "NotFound"), target.name) if raw is None else _ok(raw)
         reply = await self._server.send(request, timeout=timeout)
+        if reply.status == 404 and not target.name and self._serves(target):
+            reply = _ok(encode(_EMPTY))
         if reply.status != 200:
             return reply
         if target.name:
@@ -100,7 +108,9 @@ class Draft:
         """A page of a list, with what was written here in the place of what the server has."""
         try:
             page = orjson.loads(reply.body)
-            items = page.get("items") or []
+            # Items of some lists leave out what the list says of all of them.
+            of = {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List")}
+            items = [of | item for item in page.get("items") or ()]
             places = [Place(target.group, target.plural, Key.of(item)) for item in items]
         except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
             return reply  # whoever asked will say what is wrong with it
@@ -114,6 +124,12 @@ class Draft:
         if len(shown) == len(items) and not self._changed:
             return reply
         return _ok(encode(page | {"items": shown}))
+
+    def _serves(self, target: Target) -> bool:
+        """Whether a CRD that was created here defines the API."""
+        name = f"{target.plural}.{target.group}"
+        place = Place(CRDS.group, CRDS.plural, Key("", name))
+        return place in self._changed and self.standing(place) is not None
 
     def _written(self, request: Request, target: Target) -> list[Object]:
         shown = []

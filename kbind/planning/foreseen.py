@@ -9,7 +9,6 @@ from typing import Any
 
 from kbind import words
 from kbind.apis import EVENTS, Key
-from kbind.cover import Ref
 from kbind.facts import Cover, Duty, Life, Verdict
 from kbind.konnector.passes import Report
 from kbind.plan import Decision
@@ -109,7 +108,7 @@ def foreseen(action: str, rehearsal: Rehearsal) -> Foreseen:
         _changes(rehearsal.journal, rehearsal.reports),
         key=lambda c: (not c.user, c.side, list(Act).index(c.act), c.api, c.key, c.connection),
     )
-    return Foreseen(action, tuple(changes), tuple(dict.fromkeys(_notes(rehearsal, changes))))
+    return Foreseen(action, tuple(changes), tuple(_notes(rehearsal, changes)))
 
 
 # --- changes ---------------------------------------------------------------------------------
@@ -264,5 +263,3 @@ def _speaks(condition: Object) -> bool:
     pending = condition["reason"] in (Reason.PENDING, Reason.UNBINDING)
     return condition["reason"] == Reason.PAUSED or (condition["status"] == "False" and not pending)
 
-
-__all__ = ["Act", "Change", "Foreseen", "Note", "Ref", "foreseen", "name"]

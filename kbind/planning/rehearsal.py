@@ -104,7 +104,7 @@ class Rehearsal(Konnector):
     looked at, where the action concerns no other.
 
     refs: the bindings that the action or what follows from it concerns; reports: the last pass
-    over each instance; undone: what the cleanup table decided last, by binding and API.
+    over each instance; undone: what the cleanup table decided first, by binding and API.
     """
 
     _kind_of_syncer = HandLedSyncer
@@ -220,7 +220,7 @@ class Rehearsal(Konnector):
         listed = [] if binding is None else [api["name"] for api in binding["spec"]["apis"]]
         cleanups = [decision for decision in turn.decisions if decision.table == "cleanup"]
         for api, decision in zip(listed, cleanups, strict=False):  # none of one that is paused
-            self.undone[ref, api] = decision
+            self.undone.setdefault((ref, api), decision)
 
     async def _line(self, name: str) -> None:
         entry = self.shared.caches.connections.get(Key("", name))

@@ -1,153 +1,35 @@
-"""``kbind plan``: what it says beforehand is what then happens, and saying it writes nothing."""
+"""``kbind plan`` says beforehand exactly what then happens."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any
 
-import orjson
 import pytest
 
-from kbind import hooks, words
-from kbind.cluster.connect import connect
-from kbind.cluster.kubeconfig import parse
-from kbind.errors import NotServed
-from kbind.jsons import encode
-from kbind.planning.action import Deletion, manifests
-from kbind.planning.foreseen import Act, Foreseen
-from kbind.planning.planner import plan
-from kbind.rulebook import load
-from kbind.testing.handles import Handle, Object, key
-from kbind.testing.running import RunningKonnector, add_connection, binding
-from tests.clusters.scenes import eventually, reason, synced
-from tests.clusters.widgets import WIDGETS, crd, widget
+from kbind import words
+from kbind.planning.action import Deletion
+from kbind.planning.foreseen import Foreseen, name
+from kbind.testing.handles import Object
+from kbind.testing.running import (
+    RunningKonnector,
+    add_connection,
+    binding,
+    connection,
+    connection_secret,
+)
+from tests.clusters.conftest import settings
+from tests.clusters.foretelling import acts, compare, planned
+from tests.clusters.relay import Relay
+from tests.clusters.scenes import PROVIDER, crd_ref, paused, paused_binding, reason, synced
+from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-USER = "planner"
 BOUND = binding([WIDGETS], "team-a")
 EVERYWHERE = binding([WIDGETS], name="everywhere")
 ORPHAN = {"metadata": {"annotations": {words.DELETION_POLICY: words.ORPHAN}}}
-
-CORE = ("Connection", "ClusterBinding", "Binding")
-KINDS = (
-    *((words.API_VERSION, kind) for kind in CORE),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-    ("v1", "Secret"),
-    ("v1", "Namespace"),
-    ("example.org/v1", "Widget"),
-    ("example.org/v1", "Gadget"),
-)
-Name = tuple[str, str, str]  # side, kind, key
-Effect = tuple[str, str, str, str]  # side, action, kind, key
-
-
-async def planned(world: World, asked: Deletion | Sequence[Object]) -> Foreseen:
-    """What is planned by a user of its own."""
-    credentials = parse(orjson.dumps(world.consumer.cluster.kubeconfig(USER)))
-    wanted: Any = asked
-    if not isinstance(asked, Deletion):
-        texts = [("manifest", "\n---\n".join(encode(each).decode() for each in asked))]
-        wanted = manifests(texts, None)
-    return await plan(await connect(credentials), wanted, book=load(), sources=hooks.load())
-
-
-async def snapshot(world: World) -> dict[Name, Object]:
-    """What there is on both sides, without what only tells."""
-    found = {}
-    for side, handle in (("consumer", world.consumer), ("provider", world.provider)):
-        for api_version, kind in KINDS:
-            for obj in await _list(handle, api_version, kind):
-                group = (obj.get("spec") or {}).get("group")
-                namespace = obj["metadata"].get("namespace")
-                if group == words.GROUP or (kind == "Secret" and namespace != "kbind"):
-                    continue
-                found[side, kind, str(key(obj))] = _bare(obj)
-    return found
-
-
-async def _list(handle: Handle, api_version: str, kind: str) -> list[Object]:
-    if kind in CORE and handle.cluster.name == "provider":
-        return []
-    try:
-        return await handle.list(api_version, kind)
-    except Exception as error:
-        if isinstance(error, NotServed) or "serves no" in str(error):
-            return []
-        raise
-
-
-def _bare(obj: Object) -> Object:
-    left_out = ("resourceVersion", "generation", "managedFields")
-    metadata = {name: value for name, value in obj["metadata"].items() if name not in left_out}
-    told = obj["kind"] in (*CORE, "CustomResourceDefinition")
-    return {**obj, "metadata": metadata, **({"status": None} if told else {})}
-
-
-def difference(before: dict[Name, Object], after: dict[Name, Object]) -> set[Effect]:
-    found = set()
-    for name in before.keys() | after.keys():
-        one, two = before.get(name), after.get(name)
-        side, kind, where = name
-        if one is not None and (two is None or _uid(one) != _uid(two) or _newly_going(one, two)):
-            found.add((side, "delete", kind, where))
-        if two is not None and (one is None or _uid(one) != _uid(two)):
-            found.add((side, "create", kind, where))
-        elif one is not None and two is not None and one != two and not _newly_going(one, two):
-            found.add((side, "change", kind, where))
-    return found
-
-
-def _uid(obj: Object) -> str:
-    uid: str = obj["metadata"]["uid"]
-    return uid
-
-
-def _newly_going(one: Object, two: Object) -> bool:
-    return "deletionTimestamp" in two["metadata"] and "deletionTimestamp" not in one["metadata"]
-
-
-def effects(found: Foreseen) -> set[Effect]:
-    """As ``difference`` has them: a refusal marks the instance."""
-    return {
-        (c.side, "change" if c.act is Act.REFUSE else c.act, c.kind, str(c.key))
-        for c in found.changes
-    }
-
-
-async def rest(world: World) -> dict[Name, Object]:
-    """The snapshot, once it has stayed the same for a while."""
-    seen: list[dict[Name, Object]] = []
-
-    async def steady() -> bool:
-        await asyncio.sleep(1.5)
-        seen.append(await snapshot(world))
-        return len(seen) > 1 and seen[-1] == seen[-2]
-
-    await eventually(steady, "everything is at rest", deadline=40)
-    return seen[-1]
-
-
-async def compare(world: World, asked: Deletion | Sequence[Object]) -> Foreseen:
-    """Plans, acts, and compares what was said with what happened."""
-    before = await rest(world)
-    found = await planned(world, asked)
-    assert await snapshot(world) == before
-    if isinstance(asked, Deletion):
-        await world.consumer.delete(_ref(asked))
-    else:
-        for obj in asked:
-            await world.consumer.create(obj)
-    assert effects(found) == difference(before, await rest(world))
-    return found
-
-
-def _ref(asked: Deletion) -> Object:
-    version = words.API_VERSION if asked.kind in CORE else "example.org/v1"
-    metadata = {"name": asked.name} | ({"namespace": asked.namespace} if asked.namespace else {})
-    return {"apiVersion": version, "kind": asked.kind, "metadata": metadata}
+HOLDS = {"metadata": {"finalizers": ["example.org/holds"]}}
 
 
 async def begin(world: World, *bound: Object, **spec: Any) -> None:
@@ -177,13 +59,21 @@ async def mixed(world: World) -> None:
     await reason(world.consumer, taken, "Synced", "ForeignObjectExists")
 
 
-def acts(found: Foreseen, kind: str, side: str = "consumer") -> dict[str, list[str]]:
-    """The names of a kind's objects by what becomes of them."""
-    of: dict[str, list[str]] = {}
-    for change in found.changes:
-        if (change.kind, change.side) == (kind, side):
-            of.setdefault(change.act, []).append(change.key.name)
-    return of
+def rules(found: Foreseen, side: str, key: str) -> list[str]:
+    """Those that lead to what becomes of one object."""
+    return [
+        name(decision)
+        for change in found.changes
+        if (change.side, str(change.key)) == (side, key)
+        for decision in change.decisions
+    ]
+
+
+def notes(found: Foreseen) -> str:
+    return "\n".join(note.text for note in found.notes)
+
+
+# --- deletions -------------------------------------------------------------------------------
 
 
 async def test_the_last_binding_of_a_namespace(world: World, konnector: RunningKonnector) -> None:
@@ -192,12 +82,219 @@ async def test_the_last_binding_of_a_namespace(world: World, konnector: RunningK
     found = await compare(world, Deletion("Binding", "bound", "team-a"))
     assert acts(found, "Widget", "provider") == {"delete": ["one", "two"]}
     assert acts(found, "Widget") == {"change": ["kept", "one", "taken", "two"]}
+    assert found.changes[0].user
+    assert rules(found, "consumer", "team-a/kept") == ["duty/unbind-orphan"]
+    assert rules(found, "provider", "team-a/one") == [
+        "duty/unbind",
+        "ownership/maintain",
+        "instance/unbind-maintain",
+    ]
+    assert not found.notes
 
 
 async def test_the_last_cluster_binding(world: World, konnector: RunningKonnector) -> None:
     await begin(world, EVERYWHERE)
     await mixed(world)
+    await copied(world, widget("far", "team-b", size=1))
     found = await compare(world, Deletion("ClusterBinding", "everywhere"))
-    assert acts(found, "Widget", "provider") == {"delete": ["one", "two"]}
-    assert acts(found, "Widget") == {"delete": ["kept", "one", "taken", "two"]}
+    assert acts(found, "Widget", "provider") == {"delete": ["one", "two", "far"]}
+    assert acts(found, "Widget") == {"delete": ["kept", "one", "taken", "two", "far"]}
     assert acts(found, "CustomResourceDefinition") == {"delete": [WIDGETS]}
+    assert rules(found, "consumer", "team-a/kept") == [
+        "duty/unbind-orphan",
+        "cleanup/remove-definition",
+    ]
+
+
+async def test_a_binding_while_another_lists_the_api(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world, EVERYWHERE, BOUND)
+    await copied(world, widget("one", size=1))
+    found = await compare(world, Deletion("ClusterBinding", "everywhere"))
+    assert [str(change.key) for change in found.changes] == ["everywhere"]
+    (note,) = found.notes
+    assert "also listed by Binding team-a/bound" in note.text
+    assert note.decision is not None
+    assert note.decision.rule == "others-bind"
+
+
+async def test_a_copy_that_others_hold(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    (one,) = await copied(world, widget("one", size=1))
+    await world.provider.merge(one, HOLDS)
+    found = await compare(world, Deletion("Binding", "bound", "team-a"))
+    assert acts(found, "Widget", "provider") == {"delete": ["one"]}
+    assert "finalizers: example.org/holds" in notes(found)
+
+
+async def test_a_connection_waits_for_its_bindings(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world, BOUND)
+    await copied(world, widget("one", size=1))
+    found = await compare(world, Deletion("Connection", "provider"))
+    assert [(change.act, change.kind) for change in found.changes] == [("delete", "Connection")]
+    assert "DrainingBindings: waiting for Binding team-a/bound" in notes(found)
+
+
+async def test_a_connection_takes_along_what_it_bound(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world, autoBind=True)
+    await synced(world.consumer, binding([WIDGETS], name="provider"))
+    await mixed(world)
+    found = await compare(world, Deletion("Connection", "provider"))
+    assert acts(found, "ClusterBinding") == {"delete": ["provider"]}
+    assert acts(found, "Secret") == {"change": ["provider-kubeconfig"]}
+    assert acts(found, "Widget") == {"delete": ["kept", "one", "taken", "two"]}
+
+
+async def test_a_binding_that_its_connection_makes_again(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world, autoBind=True)
+    await synced(world.consumer, binding([WIDGETS], name="provider"))
+    await copied(world, widget("one", size=1))
+    found = await compare(world, Deletion("ClusterBinding", "provider"))
+    again = {"delete": ["provider"], "create": ["provider"]}
+    assert acts(found, "ClusterBinding") == again
+    assert acts(found, "CustomResourceDefinition") == {"delete": [WIDGETS], "create": [WIDGETS]}
+    assert acts(found, "Widget") == {"delete": ["one"]}
+
+
+async def test_an_instance(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    await mixed(world)
+    found = await compare(world, Deletion("Widget", "one", "team-a"))
+    assert acts(found, "Widget", "provider") == {"delete": ["one"]}
+    assert acts(found, "Widget") == {"delete": ["one"]}
+    found = await compare(world, Deletion("Widget", "kept", "team-a"))
+    assert acts(found, "Widget", "provider") == {}
+    found = await compare(world, Deletion("Widget", "taken", "team-a"))
+    assert acts(found, "Widget", "provider") == {}
+
+
+async def test_an_instance_waits_for_its_copy(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    (one,) = await copied(world, widget("one", size=1))
+    await world.provider.merge(one, HOLDS)
+    found = await compare(world, Deletion("Widget", "one", "team-a"))
+    assert acts(found, "Widget") == {"delete": ["one"]}
+    assert "1 Widget cannot be let go yet" in notes(found)
+
+
+async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    await copied(world, widget("one", size=1))
+    await world.consumer.merge(BOUND, paused())
+    await paused_binding(world.consumer, BOUND)
+    found = await compare(world, Deletion("Binding", "bound", "team-a"))
+    assert [(change.act, change.kind) for change in found.changes] == [("delete", "Binding")]
+    assert "Paused: paused, so its deletion waits" in notes(found)
+
+
+async def test_a_provider_that_does_not_answer(world: World) -> None:
+    quick = settings()
+    running = RunningKonnector(
+        world.consumer.cluster, settings=type(quick)(1.0, 1.0, 0.5, settle=1.0, patience=2.0)
+    )
+    await running.start()
+    try:
+        async with Relay(world.provider.cluster) as relay:
+            await world.provider.install_crd(crd())
+            await world.consumer.namespace("team-a")
+            await add_connection(world.consumer, relay)
+            await world.consumer.create(EVERYWHERE)
+            await synced(world.consumer, EVERYWHERE)
+            await mixed(world)
+            await relay.cut()
+            await reason(world.consumer, PROVIDER, "Ready", "Unreachable")
+            found = await compare(world, Deletion("ClusterBinding", "everywhere"))
+    finally:
+        await running.stop()
+    assert acts(found, "Widget", "provider") == {}
+    assert acts(found, "CustomResourceDefinition") == {"delete": [WIDGETS]}
+    assert "not answered for 60 s: " in notes(found)
+    assert "team-a/one" in notes(found)
+
+
+# --- applications ----------------------------------------------------------------------------
+
+
+async def meet(world: World) -> None:
+    """Instances of an API that nothing binds yet; the provider has an object of one's name."""
+    await begin(world, schema={"pullPolicy": "All"})
+    await world.consumer.established(WIDGETS)
+    for each in (widget("one", size=1), widget("taken", size=1)):
+        await world.consumer.create(each)
+    await world.provider.namespace("team-a")
+    await world.provider.create(widget("taken", size=9))
+
+
+async def test_a_binding_that_refuses(world: World, konnector: RunningKonnector) -> None:
+    await meet(world)
+    found = await compare(world, [BOUND])
+    assert acts(found, "Widget", "provider") == {"create": ["one"]}
+    assert acts(found, "Widget") == {"change": ["one"], "refuse": ["taken"]}
+    assert rules(found, "consumer", "team-a/taken")[-2:] == [
+        "ownership/refuse-markerless",
+        "instance/serve-refuse",
+    ]
+
+
+async def test_a_binding_that_adopts(world: World, konnector: RunningKonnector) -> None:
+    await meet(world)
+    found = await compare(world, [binding([WIDGETS], "team-a", conflictPolicy="Adopt")])
+    assert acts(found, "Widget", "provider") == {"create": ["one"], "change": ["taken"]}
+
+
+async def test_a_binding_that_is_made_to_adopt(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    await mixed(world)
+    found = await compare(world, [binding([WIDGETS], "team-a", conflictPolicy="Adopt")])
+    assert acts(found, "Binding") == {"change": ["bound"]}
+    assert acts(found, "Widget", "provider") == {"change": ["taken"]}
+    assert acts(found, "Widget") == {"change": ["taken"]}
+
+
+async def test_a_connection_that_binds_everything(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await world.provider.install_crd(crd())
+    await world.provider.install_crd(crd("gadgets", "Gadget"))
+    await world.consumer.namespace("kbind")
+    wanted = [connection_secret(world.provider.cluster), connection(autoBind=True)]
+    found = await compare(world, wanted)
+    assert acts(found, "ClusterBinding") == {"create": ["provider"]}
+    assert acts(found, "CustomResourceDefinition") == {"create": [GADGETS, WIDGETS]}
+    secret = wanted[0]["data"]["kubeconfig"]
+    assert secret not in str(found.as_json())
+
+
+async def test_another_api_of_a_binding(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    await world.provider.install_crd(crd("gadgets", "Gadget"))
+    await copied(world, widget("one", size=1))
+    found = await compare(world, [binding([WIDGETS, GADGETS], "team-a")])
+    assert acts(found, "CustomResourceDefinition") == {"create": [GADGETS]}
+    assert acts(found, "Widget") == {}
+    await copied(world, gadget("one", size=1))
+
+
+async def test_a_definition_that_somebody_else_installed(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await begin(world)
+    await world.consumer.install_crd(crd(exported=False))
+    found = await compare(world, [BOUND])
+    assert acts(found, "CustomResourceDefinition") == {}
+    assert f"Unmanaged: CRD {WIDGETS} exists without kbind's markers" in notes(found)
+    assert await world.consumer.get(crd_ref())
+
+
+async def test_an_api_that_nobody_exports(world: World, konnector: RunningKonnector) -> None:
+    await begin(world)
+    found = await planned(world, [binding(["absent.example.org"], "team-a")])
+    assert [change.kind for change in found.changes] == ["Binding"]
+    assert "APINotExported: the provider does not export absent.example.org" in notes(found)
