@@ -57,8 +57,13 @@ def plan(
     created, changed, refused and deleted on either side, with the rules that lead there, and
     what would be waited for.
 
+    What it says holds for now, and for a konnector with the same rules. Permissions and
+    admission of either server are not asked. The exit code is 1 if a Connection that is Ready
+    cannot be used from here, as the plan is then incomplete.
+
     A manifest holds Connections, ClusterBindings and Bindings, and may hold their Secrets and
-    namespaces. A deletion is of one of these kinds, or of an instance of a bound API.
+    namespaces. A deletion is of a Connection, a ClusterBinding, a Binding, or an instance of a
+    bound API.
     """
     if bool(files) == bool(deletion):
         raise click.UsageError("name either files with -f or an object with --delete")
@@ -85,8 +90,10 @@ def plan(
     found = asyncio.run(work())
     if output == "json":
         click.echo(orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2))
-        return
-    click.echo("\n".join(lines(found, all_names=all_names)))
+    else:
+        click.echo("\n".join(lines(found, all_names=all_names)))
+    if found.incomplete:
+        raise KbindError(f"the plan is incomplete: {'; '.join(found.incomplete)}")
 
 
 def _read(name: str) -> str:

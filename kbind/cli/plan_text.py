@@ -58,7 +58,7 @@ def _group(changes: Sequence[Change], all_names: bool) -> Iterator[str]:
     first = changes[0]
     where = first.side + (f" ({first.connection})" if first.connection else "")
     by = "you " if first.user else ""
-    yield f"{where}: {by}{first.act} {len(changes)} {first.kind} ({first.api})"
+    yield f"{where}: {by}{first.act} {len(changes)} {first.api}"
     yield from wrapped("  ", _names([str(change.key) for change in changes], all_names))
     yield from columns(((name(each), each.why) for each in first.decisions), "    ")
     if first.steps:

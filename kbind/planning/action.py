@@ -154,17 +154,21 @@ def _manifest(document: Any, place: str, namespace: str | None) -> Manifest:
         own.pop("namespace", None)
     obj = document | {"metadata": own}
     if api == SECRETS:
-        obj = _with_data(obj)
+        obj = _with_data(obj, place)
     elif api != NAMESPACES:
         _check(api, obj, f"{place}: {api.kind} {name}")
     return Manifest(place, api, obj)
 
 
-def _with_data(secret: Object) -> Object:
-    plain = secret.get("stringData") or {}
-    data = {name: base64.b64encode(str(text).encode()).decode() for name, text in plain.items()}
+def _with_data(secret: Object, place: str) -> Object:
+    """As a server stores it. Raises KbindError."""
+    plain, data = secret.get("stringData") or {}, secret.get("data") or {}
+    if not isinstance(plain, dict) or not isinstance(data, dict):
+        name = secret["metadata"]["name"]
+        raise KbindError(f"{place}: Secret {name}: data has another form than a Secret's")
+    encoded = {n: base64.b64encode(str(text).encode()).decode() for n, text in plain.items()}
     rest = {name: value for name, value in secret.items() if name != "stringData"}
-    return rest | {"data": (secret.get("data") or {}) | data}
+    return rest | {"data": data | encoded}
 
 
 def _check(api: Api, obj: Object, title: str) -> None:

@@ -76,7 +76,7 @@ class Draft:
         try:
             return await self._write(request, target)
         except Refused as refused:
-            return _refusal(refused, target.name or "?")
+            return _refusal(refused, target.name or target.namespace)
 
     @asynccontextmanager
     async def stream(self, request: Request, *, silence: float) -> AsyncIterator[Stream]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -57,7 +57,7 @@ class Change:
             **place,
             "name": self.key.name,
             "by": "you" if self.user else "kbind",
-            "rules": [_rule(decision) for decision in self.decisions],
+            "rules": [name(decision) for decision in self.decisions],
             "steps": [str(step) for step in self.steps],
             **({"waits": list(self.waits)} if self.waits else {}),
         }
@@ -73,28 +73,30 @@ class Note:
     names: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        rule = {} if self.decision is None else {"rule": _rule(self.decision)}
+        rule = {} if self.decision is None else {"rule": name(self.decision)}
         return {"text": self.text, **({"names": list(self.names)} if self.names else {}), **rule}
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """action: what was asked about."""
+    """action: what was asked about; incomplete: what could not be read that the konnector can, so
+    that something else may happen."""
 
     action: str
     changes: tuple[Change, ...]
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
+        noted = [note.decision for note in self.notes if note.decision is not None]
+        met = [*(each for change in self.changes for each in change.decisions), *noted]
         return {
             "action": self.action,
             "changes": [change.as_json() for change in self.changes],
             "notes": [note.as_json() for note in self.notes],
+            "rules": dict(sorted({name(each): each.why for each in met}.items())),
+            "incomplete": list(self.incomplete),
         }
-
-
-def _rule(decision: Decision) -> dict[str, str]:
-    return {"rule": name(decision), "why": decision.why}
 
 
 def name(decision: Decision) -> str:
@@ -108,7 +110,8 @@ def foreseen(action: str, rehearsal: Rehearsal) -> Foreseen:
         _changes(rehearsal.journal, rehearsal.reports),
         key=lambda c: (not c.user, c.side, list(Act).index(c.act), c.api, c.key, c.connection),
     )
-    return Foreseen(action, tuple(changes), tuple(_notes(rehearsal, changes)))
+    notes = tuple(_notes(rehearsal, changes))
+    return Foreseen(action, tuple(changes), notes, tuple(_unseen(rehearsal)))
 
 
 # --- changes ---------------------------------------------------------------------------------
@@ -187,6 +190,7 @@ def _refuses(report: Report) -> bool:
 def _notes(rehearsal: Rehearsal, changes: list[Change]) -> Iterator[Note]:
     yield from _left_out(rehearsal)
     yield from _waiting_instances(rehearsal)
+    yield from _failed(rehearsal)
     yield from _held_by_others(changes)
     yield from _copies_left(rehearsal)
     yield from _conditions(rehearsal)
@@ -216,9 +220,25 @@ def _waiting_instances(rehearsal: Rehearsal) -> Iterator[Note]:
         if held and (cover or duty.facts["life"] == Life.DELETING):
             groups.setdefault((api.name, last.table, last.rule), []).append(report)
     for _, reports in sorted(groups.items()):
-        kind, names = reports[0].scope.api.kind, tuple(sorted(str(r.key) for r in reports))
+        names = tuple(sorted(str(report.key) for report in reports))
         decision = reports[0].plan.decisions[-1]
-        yield Note(f"{len(names)} {kind} cannot be let go yet", decision, names)
+        yield Note(f"{len(names)} {reports[0].scope.api.name} not let go yet", decision, names)
+
+
+def _failed(rehearsal: Rehearsal) -> Iterator[Note]:
+    """Instances whose passes end in a failure that can be seen beforehand."""
+    groups: dict[tuple[Step, str], list[Report]] = {}
+    for report in rehearsal.reports.values():
+        if report.batch.failed is not None:
+            step, error = report.batch.failed
+            groups.setdefault((step, type(error).__name__), []).append(report)
+    for (step, _), reports in sorted(groups.items()):
+        names = tuple(sorted(str(report.key) for report in reports))
+        assert reports[0].batch.failed is not None
+        error = reports[0].batch.failed[1]
+        yield Note(
+            f"{step} fails for {len(names)} {reports[0].scope.api.name}: {error}", None, names
+        )
 
 
 def _held_by_others(changes: list[Change]) -> Iterator[Note]:
@@ -227,9 +247,9 @@ def _held_by_others(changes: list[Change]) -> Iterator[Note]:
     for change in changes:
         others = tuple(f for f in change.waits if f not in (words.SYNCER, words.CLEANUP))
         if others:
-            groups.setdefault((change.side, change.kind, others), []).append(str(change.key))
-    for (side, kind, others), names in groups.items():
-        text = f"{len(names)} {kind} on the {side} will wait for finalizers: {', '.join(others)}"
+            groups.setdefault((change.side, change.api, others), []).append(str(change.key))
+    for (side, api, others), names in groups.items():
+        text = f"{len(names)} {api} on the {side} will wait for finalizers: {', '.join(others)}"
         yield Note(text, None, tuple(names))
 
 
@@ -263,3 +283,18 @@ def _speaks(condition: Object) -> bool:
     pending = condition["reason"] in (Reason.PENDING, Reason.UNBINDING)
     return condition["reason"] == Reason.PAUSED or (condition["status"] == "False" and not pending)
 
+
+def _unseen(rehearsal: Rehearsal) -> Iterator[str]:
+    """Connections that are Ready, and could not be used from here."""
+    for each in sorted(rehearsal.connections & rehearsal.ready_before):
+        connection = rehearsal.draft.standing(Place(words.GROUP, "connections", Key("", each)))
+        link = rehearsal.shared.links.get(each)
+        if connection is None or (link is not None and link.ready):
+            continue
+        conditions = (connection.get("status") or {}).get("conditions") or ()
+        ready = next((c for c in conditions if c["type"] == Condition.READY), None)
+        why = f": {ready['message']}" if ready is not None and ready["status"] == "False" else ""
+        yield (
+            f"Connection {each} is Ready for the konnector and could not be used from here, so its "
+            f"provider was taken for one that does not answer{why}"
+        )

@@ -69,7 +69,7 @@ class Turn:
         write.user = self.user
         if (write.place.group, write.place.plural) != (NAMESPACES.group, NAMESPACES.plural):
             write.decisions = tuple(self.decisions[-1:])  # not so one for a heartbeat's Lease
-        if write.decisions:
+        if write.decisions and not write.echo:
             write.step = _step(write)
         self.writes.append(write)
 

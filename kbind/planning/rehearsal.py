@@ -33,6 +33,7 @@ from kbind.planning.served import Object, Place
 from kbind.rulebook import Rulebook
 from kbind.schema import connection_of
 from kbind.steps import Side
+from kbind.words import Condition
 
 ROUNDS: Final = 50
 """Looks at everything until a plan is given up: rules that never come to rest."""
@@ -103,6 +104,7 @@ class Rehearsal(Konnector):
     """Does what the konnector of this consumer would, on drafts. only: the one instance that is
     looked at, where the action concerns no other.
 
+    ready_before: the Connections that are Ready as things stand;
     refs: the bindings that the action or what follows from it concerns; reports: the last pass
     over each instance; undone: what the cleanup table decided first, by binding and API.
     """
@@ -124,6 +126,7 @@ class Rehearsal(Konnector):
         self.apis: set[str] = set()
         self.connections: set[str] = set()
         self.only: Key | None = None
+        self.ready_before: set[str] = set()
         self.reports: dict[tuple[str, Key], Report] = {}
         self.undone: dict[tuple[Ref, str], Decision] = {}
         self._connect = connect
@@ -153,7 +156,11 @@ class Rehearsal(Konnector):
                 hint = "kbind crds | kubectl apply -f -"
                 raise KbindError("the core CRDs are not on the consumer", hint=hint) from error
         for key in shared.caches.connections:
-            self._note_pause(key.name, self.draft.standing(Place(words.GROUP, "connections", key)))
+            connection = self.draft.standing(Place(words.GROUP, "connections", key))
+            self._note_pause(key.name, connection)
+            for condition in ((connection or {}).get("status") or {}).get("conditions") or ():
+                if (condition["type"], condition["status"]) == (Condition.READY, "True"):
+                    self.ready_before.add(key.name)
 
     async def rest(self) -> None:
         """Goes on until a whole round changes nothing. Raises KbindError."""

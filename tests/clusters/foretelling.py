@@ -18,11 +18,11 @@ from kbind.planning.foreseen import Act, Foreseen
 from kbind.planning.planner import plan
 from kbind.rulebook import load
 from kbind.testing.handles import Handle, Object, find_condition, key, new
+from kbind.testing.running import USER
 from tests.clusters.scenes import eventually
 from tests.clusters.widgets import GROUP
 from tests.clusters.world import World
 
-USER = "planner"  # as whom plans read the consumer
 STEADY = 1.3  # seconds without a change: a konnector looks at what it undoes once a second
 
 CORE = ("Connection", "ClusterBinding", "Binding")
@@ -40,7 +40,7 @@ Asked = Deletion | Sequence[Object]
 
 
 async def planned(world: World, asked: Asked) -> Foreseen:
-    """What is planned. asked: a deletion, or objects to apply."""
+    """What is planned, as the konnector's user. asked: a deletion, or objects to apply."""
     credentials = parse(orjson.dumps(world.consumer.cluster.kubeconfig(USER)))
     wanted: Any = asked
     if not isinstance(asked, Deletion):
@@ -74,7 +74,7 @@ async def compare(world: World, asked: Asked) -> Foreseen:
     try:
         await eventually(as_said, "what was planned")
     except AssertionError:
-        assert said == seen  # noqa: PT017
+        assert said == seen
     await asyncio.sleep(STEADY)
     assert said == difference(before, await snapshot(world))
     await marked(world, found)

@@ -181,7 +181,7 @@ async def test_an_instance_waits_for_its_copy(world: World, konnector: RunningKo
     await world.provider.merge(one, HOLDS)
     found = await compare(world, Deletion("Widget", "one", "team-a"))
     assert acts(found, "Widget") == {"delete": ["one"]}
-    assert "1 Widget cannot be let go yet" in notes(found)
+    assert f"1 {WIDGETS} not let go yet" in notes(found)
 
 
 async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> None:
