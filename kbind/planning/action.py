@@ -61,7 +61,7 @@ async def delete(rehearsal: Rehearsal, deletion: Deletion) -> str:
     except NotFound:
         raise KbindError(f"there is no {api.kind} {key} on the consumer") from None
     if bound:
-        rehearsal.apis.add(api.name)
+        rehearsal.concern_api(api.name)
         rehearsal.only = key
     elif api == CONNECTIONS:
         rehearsal.connections.add(key.name)
@@ -207,8 +207,13 @@ async def apply(rehearsal: Rehearsal, wanted: Iterable[Manifest]) -> str:
         except ClusterError as error:
             raise KbindError(f"{manifest.place}: {error}") from error
         said.append(f"{done} {manifest.api.kind} {key}")
-        if done != "leave" and manifest.api == CONNECTIONS:
+        if done == "leave":
+            continue
+        if manifest.api == CONNECTIONS:
             rehearsal.concern_connection(key.name)
+        elif manifest.api == SECRETS:
+            for name in rehearsal.users_of(key):
+                rehearsal.concern_connection(name)
     return ", ".join(said)
 
 

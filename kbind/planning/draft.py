@@ -233,7 +233,7 @@ class Draft:
 
     def _end_crd(self, group: str, plural: str) -> None:
         place = Place(CRDS.group, CRDS.plural, Key("", f"{plural}.{group}"))
-        crd = self.standing(place)
+        crd = self.standing(place) if place in self._changed else None
         if crd is None or not served.is_going(crd):
             return
         if not any(self._known.get((group, plural), {}).values()):

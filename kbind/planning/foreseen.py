@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kbind import words
-from kbind.apis import EVENTS, Key
+from kbind.apis import CONNECTIONS, EVENTS, Key
 from kbind.facts import Cover, Duty, Life, Verdict
 from kbind.konnector.passes import Report
 from kbind.plan import Decision
@@ -266,10 +266,7 @@ def _copies_left(rehearsal: Rehearsal) -> Iterator[Note]:
 def _conditions(rehearsal: Rehearsal) -> Iterator[Note]:
     """What Connections and bindings concerned would say that is not well."""
     seen: list[tuple[str, Object | None]] = [
-        (
-            f"Connection {each}",
-            rehearsal.draft.standing(Place(words.GROUP, "connections", Key("", each))),
-        )
+        (f"Connection {each}", _connection(rehearsal, each))
         for each in sorted(rehearsal.connections)
     ]
     seen += [(str(ref), rehearsal.binding(ref)) for ref in sorted(rehearsal.refs)]
@@ -277,6 +274,11 @@ def _conditions(rehearsal: Rehearsal) -> Iterator[Note]:
         for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
             if condition["type"] == Condition.READY and _speaks(condition):
                 yield Note(f"{title}: {condition['reason']}: {condition['message']}")
+
+
+def _connection(rehearsal: Rehearsal, each: str) -> Object | None:
+    place = Place(CONNECTIONS.group, CONNECTIONS.plural, Key("", each))
+    return rehearsal.draft.standing(place)
 
 
 def _speaks(condition: Object) -> bool:
@@ -287,7 +289,7 @@ def _speaks(condition: Object) -> bool:
 def _unseen(rehearsal: Rehearsal) -> Iterator[str]:
     """Connections that are Ready, and could not be used from here."""
     for each in sorted(rehearsal.connections & rehearsal.ready_before):
-        connection = rehearsal.draft.standing(Place(words.GROUP, "connections", Key("", each)))
+        connection = _connection(rehearsal, each)
         link = rehearsal.shared.links.get(each)
         if connection is None or (link is not None and link.ready):
             continue

@@ -101,12 +101,12 @@ class HandLedRunner(ConnectionRunner):
 
 
 class Rehearsal(Konnector):
-    """Does what the konnector of this consumer would, on drafts. only: the one instance that is
-    looked at, where the action concerns no other.
+    """Does what the konnector of this consumer would, on drafts.
 
-    ready_before: the Connections that are Ready as things stand;
-    refs: the bindings that the action or what follows from it concerns; reports: the last pass
-    over each instance; undone: what the cleanup table decided first, by binding and API.
+    ready_before: the Connections that are Ready as things stand. refs, apis, connections: what the
+    action or what follows from it concerns; apis by name, with the namespaces, "" for all; only:
+    the one instance, where the action concerns no other. reports: the last pass over each
+    instance; undone: what the cleanup table decided first, by binding and API.
     """
 
     _kind_of_syncer = HandLedSyncer
@@ -121,9 +121,8 @@ class Rehearsal(Konnector):
     ) -> None:
         self.journal = Journal()
         self.draft = Draft(consumer, Side.CONSUMER, "", lambda: self.shared.timestamp(), self._hear)
-        self.providers: list[Draft] = []
         self.refs: set[Ref] = set()
-        self.apis: set[str] = set()
+        self.apis: dict[str, set[str]] = {}
         self.connections: set[str] = set()
         self.only: Key | None = None
         self.ready_before: set[str] = set()
@@ -156,7 +155,7 @@ class Rehearsal(Konnector):
                 hint = "kbind crds | kubectl apply -f -"
                 raise KbindError("the core CRDs are not on the consumer", hint=hint) from error
         for key in shared.caches.connections:
-            connection = self.draft.standing(Place(words.GROUP, "connections", key))
+            connection = self.draft.standing(Place(words.GROUP, CONNECTIONS.plural, key))
             self._note_pause(key.name, connection)
             for condition in ((connection or {}).get("status") or {}).get("conditions") or ():
                 if (condition["type"], condition["status"]) == (Condition.READY, "True"):
@@ -165,7 +164,7 @@ class Rehearsal(Konnector):
     async def rest(self) -> None:
         """Goes on until a whole round changes nothing. Raises KbindError."""
         for _ in range(ROUNDS):
-            before = self.journal.effects, len(self.apis)
+            before = self.journal.effects, self._extent()
             self._extend()
             for name in sorted(self.connections):
                 await self._line(name)
@@ -174,7 +173,7 @@ class Rehearsal(Konnector):
                 await self._binding(ref)
             for syncer in self.syncers.values():
                 await self._passes(syncer)
-            if before == (self.journal.effects, len(self.apis)):
+            if before == (self.journal.effects, self._extent()):
                 return
         raise KbindError(f"no end of what follows was found in {ROUNDS} rounds")
 
@@ -194,17 +193,27 @@ class Rehearsal(Konnector):
                 kind = next((k for k, api in APIS.items() if api.plural == write.place.plural), "")
                 if kind:
                     self._concern(Ref(kind, write.place.key), write.before, write.after)
+            if write.side is Side.CONSUMER and write.place.plural == CRDS.plural:
+                self.concern_api(write.place.key.name)
         for name in self.apis:
             entry = shared.caches.crds.get(Key("", name))
             through = None if entry is None else connection_of(orjson.loads(entry.raw))
             bound = {each.connection for each in shared.coverage().listing(name)}
             self.connections |= bound | ({through} if through else set())
 
+    def concern_api(self, name: str, namespace: str = "") -> None:
+        """Instances of an API are concerned: of one namespace, or all of them."""
+        self.apis.setdefault(name, set()).add(namespace)
+
+    def _extent(self) -> int:
+        return sum(len(namespaces) for namespaces in self.apis.values())
+
     def _concern(self, ref: Ref, *versions: Object | None) -> None:
         self.refs.add(ref)
         for binding in versions:
             if binding is not None:
-                self.apis |= {api["name"] for api in binding["spec"]["apis"]}
+                for api in binding["spec"]["apis"]:
+                    self.concern_api(api["name"], ref.key.namespace)
                 self.connections.add(binding["spec"]["connectionRef"]["name"])
 
     def concern_connection(self, name: str) -> None:
@@ -214,6 +223,16 @@ class Rehearsal(Konnector):
             binding = self.binding(ref)
             if binding is not None and binding["spec"]["connectionRef"]["name"] == name:
                 self._concern(ref, binding)
+
+    def users_of(self, secret: Key) -> list[str]:
+        """The Connections that have their credentials from a Secret."""
+        found = []
+        for key in self.shared.caches.connections:
+            connection = self.draft.standing(Place(words.GROUP, CONNECTIONS.plural, key))
+            reference = (connection or {}).get("spec", {}).get("kubeconfigSecretRef") or {}
+            if Key(reference.get("namespace", ""), reference.get("name", "")) == secret:
+                found.append(key.name)
+        return found
 
     def binding(self, ref: Ref) -> Object | None:
         """As it stands now."""
@@ -263,9 +282,11 @@ class Rehearsal(Konnector):
                 with self.journal.turn(syncer.scope.connection):
                     await syncer.settle(key)
 
+        reach = self.apis[syncer.scope.api.name]
         async with asyncio.TaskGroup() as group:
             for key in sorted(syncer.instances):
-                group.create_task(settle(key))
+                if "" in reach or key.namespace in reach:
+                    group.create_task(settle(key))
 
     def _syncer_state(self, api: str) -> None:
         """Every round looks at every binding."""
@@ -279,9 +300,7 @@ class Rehearsal(Konnector):
     async def _draft_of(self, credentials: Credentials) -> Transport:
         server = await self._connect(credentials)
         connection = current().connection
-        draft = Draft(server, Side.PROVIDER, connection, self.shared.timestamp, self._hear)
-        self.providers.append(draft)
-        return draft
+        return Draft(server, Side.PROVIDER, connection, self.shared.timestamp, self._hear)
 
     def _own(self) -> Iterator[tuple[Api, Cache]]:
         """What the konnector follows on the consumer from its start."""
@@ -309,7 +328,7 @@ class Rehearsal(Konnector):
             shown = api is not CRDS or labels.get(words.MANAGED) == words.TRUE
             hear(cache, place.key, before, after if shown else None)
             self.shared.bindings_changed()
-            if place.plural == "connections":
+            if api is CONNECTIONS:
                 self._note_pause(place.key.name, after)
 
     def _note_pause(self, name: str, connection: Object | None) -> None:
