@@ -9,7 +9,7 @@ from typing import Any
 
 from kbind import words
 from kbind.apis import CONNECTIONS, EVENTS, Key
-from kbind.facts import Cover, Duty, Life, Verdict
+from kbind.facts import Cover, Duty, Life, Some, Standing, Undoing, Verdict
 from kbind.konnector.passes import Report
 from kbind.plan import Decision
 from kbind.planning.journal import Journal, Write
@@ -199,13 +199,15 @@ def _notes(rehearsal: Rehearsal, changes: list[Change]) -> Iterator[Note]:
 def _left_out(rehearsal: Rehearsal) -> Iterator[Note]:
     """APIs of deleted bindings that nothing is done about."""
     for (ref, api), decision in sorted(rehearsal.undone.items()):
-        if decision.facts.get("others") == "some":
+        if decision.verdict != Undoing.DONE:
+            continue
+        if decision.facts["others"] == Some.SOME:
             others = [b.ref for b in rehearsal.shared.coverage().listing(api) if b.ref != ref]
             listed = ", ".join(str(other) for other in others)
             yield Note(
                 f"{ref}: nothing of {api} is undone, it is also listed by {listed}", decision
             )
-        elif decision.rule == "not-through-us":
+        elif decision.facts["standing"] not in (Standing.HERE, Standing.GOING):
             yield Note(f"{ref}: nothing of {api} is undone", decision)
 
 
@@ -283,7 +285,8 @@ def _connection(rehearsal: Rehearsal, each: str) -> Object | None:
 
 def _speaks(condition: Object) -> bool:
     pending = condition["reason"] in (Reason.PENDING, Reason.UNBINDING)
-    return condition["reason"] == Reason.PAUSED or (condition["status"] == "False" and not pending)
+    asked = condition["reason"] in (Reason.PAUSED, Reason.BRAKED)
+    return asked or (condition["status"] == "False" and not pending)
 
 
 def _unseen(rehearsal: Rehearsal) -> Iterator[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from typing import Final
 
 import orjson
 
 from kbind import words
 from kbind.apis import CONNECTIONS, CRDS, Api, Key
+from kbind.brake import is_confirmed
 from kbind.cluster.cache import Cache, Entry, identify
 from kbind.cluster.client import Client
 from kbind.cluster.identity import identity
@@ -64,6 +65,13 @@ class HandLedSyncer(Syncer):
             except ClusterError as error:
                 self._there.error = error
         self._open = self._seen()
+
+    def weigh(self) -> Collection[Key]:
+        """The instances whose copies the brake lets go, once all have been looked at."""
+        self._complete = True
+        granted = self._sparing.weigh(len(self._copies), asyncio.get_running_loop().time())
+        self._hooks.on_braked(self.scope, self._sparing.question)
+        return granted
 
     def touch(self, namespace: str = "") -> None:
         """Nothing: every round makes passes over everything."""
@@ -156,13 +164,14 @@ class Rehearsal(Konnector):
                 raise KbindError("the core CRDs are not on the consumer", hint=hint) from error
         for key in shared.caches.connections:
             connection = self.draft.standing(Place(words.GROUP, CONNECTIONS.plural, key))
-            self._note_pause(key.name, connection)
+            self._annotated(key.name, connection)
             for condition in ((connection or {}).get("status") or {}).get("conditions") or ():
                 if (condition["type"], condition["status"]) == (Condition.READY, "True"):
                     self.ready_before.add(key.name)
 
     async def rest(self) -> None:
-        """Goes on until a whole round changes nothing. Raises KbindError."""
+        """Goes on until nothing changes any more. Raises KbindError."""
+        quiet = 0
         for _ in range(ROUNDS):
             before = self.journal.effects, self._extent()
             self._extend()
@@ -173,7 +182,8 @@ class Rehearsal(Konnector):
                 await self._binding(ref)
             for syncer in self.syncers.values():
                 await self._passes(syncer)
-            if before == (self.journal.effects, self._extent()):
+            quiet = quiet + 1 if before == (self.journal.effects, self._extent()) else 0
+            if quiet > 1:  # a provider that does not answer is asked once more
                 return
         raise KbindError(f"no end of what follows was found in {ROUNDS} rounds")
 
@@ -282,11 +292,14 @@ class Rehearsal(Konnector):
                 with self.journal.turn(syncer.scope.connection):
                     await syncer.settle(key)
 
-        reach = self.apis[syncer.scope.api.name]
-        async with asyncio.TaskGroup() as group:
-            for key in sorted(syncer.instances):
-                if "" in reach or key.namespace in reach:
+        async def sweep(keys: Iterable[Key]) -> None:
+            async with asyncio.TaskGroup() as group:
+                for key in sorted(keys):
                     group.create_task(settle(key))
+
+        reach = self.apis[syncer.scope.api.name]
+        await sweep(k for k in syncer.instances if "" in reach or k.namespace in reach)
+        await sweep(syncer.weigh())
 
     def _syncer_state(self, api: str) -> None:
         """Every round looks at every binding."""
@@ -329,12 +342,12 @@ class Rehearsal(Konnector):
             hear(cache, place.key, before, after if shown else None)
             self.shared.bindings_changed()
             if api is CONNECTIONS:
-                self._note_pause(place.key.name, after)
+                self._annotated(place.key.name, after)
 
-    def _note_pause(self, name: str, connection: Object | None) -> None:
-        self.shared.paused.discard(name)
-        if connection is not None and is_paused(connection):
-            self.shared.paused.add(name)
+    def _annotated(self, name: str, connection: Object | None) -> None:
+        if connection is not None:
+            self._mark(self.shared.paused, name, is_paused(connection))
+            self._mark(self.shared.confirmed, name, is_confirmed(connection))
 
 
 def hear(cache: Cache, key: Key, before: Object | None, after: Object | None) -> None:
