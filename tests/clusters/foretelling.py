@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -39,13 +40,13 @@ Effects = set[tuple[str, str, str, str]]  # side, action, kind, key
 Asked = Deletion | Sequence[Object]
 
 
-async def planned(world: World, asked: Asked) -> Foreseen:
+async def planned(world: World, asked: Asked, *overlays: Path) -> Foreseen:
     """What is planned, as the konnector's user. asked: a deletion, or objects to apply."""
     credentials = parse(orjson.dumps(world.consumer.cluster.kubeconfig(USER)))
     wanted: Any = asked
     if not isinstance(asked, Deletion):
         wanted = manifests([("manifest", stream(asked))], None)
-    return await plan(await connect(credentials), wanted, book=load(), sources=hooks.load())
+    return await plan(await connect(credentials), wanted, book=load(overlays), sources=hooks.load())
 
 
 def stream(objects: Sequence[Object]) -> str:
@@ -53,10 +54,10 @@ def stream(objects: Sequence[Object]) -> str:
     return "\n---\n".join(encode(each).decode() for each in objects)
 
 
-async def compare(world: World, asked: Asked) -> Foreseen:
+async def compare(world: World, asked: Asked, *overlays: Path) -> Foreseen:
     """Plans, acts, and compares what was said with what then happens."""
     before = await settled(world)
-    found = await planned(world, asked)
+    found = await planned(world, asked, *overlays)
     if isinstance(asked, Deletion):
         version = words.API_VERSION if asked.kind in CORE else f"{GROUP}/v1"
         await world.consumer.delete(new(version, asked.kind, asked.name, asked.namespace))

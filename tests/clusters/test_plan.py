@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kbind import words
+from kbind import resources, words
 from kbind.planning.action import Deletion
 from kbind.planning.foreseen import Foreseen, name
 from kbind.testing.handles import Object
@@ -194,25 +198,50 @@ async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> No
     assert "Paused: paused, so its deletion waits" in notes(found)
 
 
-async def test_a_provider_that_does_not_answer(world: World) -> None:
-    quick = settings()
-    running = RunningKonnector(
-        world.consumer.cluster, settings=type(quick)(1.0, 1.0, 0.5, settle=1.0, patience=2.0)
-    )
-    await running.start()
+@asynccontextmanager
+async def running(world: World, overlay: str = "") -> AsyncIterator[list[Path]]:
+    """A konnector of little patience, with one of the overlays that ship with kbind."""
+    overlays = [resources.overlays()[overlay]] if overlay else []
+    impatient = replace(settings(), patience=2.0)
+    started = RunningKonnector(world.consumer.cluster, overlays=overlays, settings=impatient)
+    await started.start()
     try:
-        async with Relay(world.provider.cluster) as relay:
-            await world.provider.install_crd(crd())
-            await world.consumer.namespace("team-a")
-            await add_connection(world.consumer, relay)
-            await world.consumer.create(EVERYWHERE)
-            await synced(world.consumer, EVERYWHERE)
-            await mixed(world)
-            await relay.cut()
-            await reason(world.consumer, PROVIDER, "Ready", "Unreachable")
-            found = await compare(world, Deletion("ClusterBinding", "everywhere"))
+        yield overlays
     finally:
-        await running.stop()
+        await started.stop()
+
+
+async def test_what_no_other_binding_covers_by_an_overlay(world: World) -> None:
+    async with running(world, "cleanup-by-coverage") as overlays:
+        await begin(world, EVERYWHERE, BOUND)
+        await copied(world, widget("one", size=1), widget("far", "team-b", size=1))
+        found = await compare(world, Deletion("ClusterBinding", "everywhere"), *overlays)
+    assert acts(found, "Widget", "provider") == {"delete": ["far"]}
+    assert acts(found, "Widget") == {"change": ["far"]}
+
+
+async def test_a_copy_that_an_overlay_waits_for(world: World) -> None:
+    async with running(world, "await-provider") as overlays:
+        await begin(world, BOUND)
+        held, _ = await copied(world, widget("held", size=1), widget("one", size=1))
+        await world.provider.merge(held, HOLDS)
+        found = await compare(world, Deletion("Binding", "bound", "team-a"), *overlays)
+    assert acts(found, "Widget", "provider") == {"delete": ["held", "one"]}
+    assert rules(found, "consumer", "team-a/held")[-1] == "instance/unbind-wait"
+    assert f"1 {WIDGETS} not let go yet" in notes(found)
+
+
+async def test_a_provider_that_does_not_answer(world: World) -> None:
+    async with running(world), Relay(world.provider.cluster) as relay:
+        await world.provider.install_crd(crd())
+        await world.consumer.namespace("team-a")
+        await add_connection(world.consumer, relay)
+        await world.consumer.create(EVERYWHERE)
+        await synced(world.consumer, EVERYWHERE)
+        await mixed(world)
+        await relay.cut()
+        await reason(world.consumer, PROVIDER, "Ready", "Unreachable")
+        found = await compare(world, Deletion("ClusterBinding", "everywhere"))
     assert acts(found, "Widget", "provider") == {}
     assert acts(found, "CustomResourceDefinition") == {"delete": [WIDGETS]}
     assert "not answered for 60 s: " in notes(found)
@@ -247,6 +276,20 @@ async def test_a_binding_that_adopts(world: World, konnector: RunningKonnector) 
     await meet(world)
     found = await compare(world, [binding([WIDGETS], "team-a", conflictPolicy="Adopt")])
     assert acts(found, "Widget", "provider") == {"create": ["one"], "change": ["taken"]}
+
+
+async def test_what_comes_with_an_object_that_is_adopted(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await meet(world)
+    await world.provider.set_status(widget("taken"), {"phase": "Old"})
+    await world.consumer.namespace("foretold")  # the provider has none of that name
+    await world.consumer.create(widget("lone", "foretold", size=1))
+    found = await compare(world, [binding([WIDGETS], name="everywhere", conflictPolicy="Adopt")])
+    assert acts(found, "Namespace", "provider") == {"create": ["foretold"]}
+    (taken,) = [c for c in found.changes if (c.key.name, c.side) == ("taken", "consumer")]
+    assert taken.steps == ("hold", "mirror")
+    assert rules(found, "provider", "foretold/lone")[-1] == "instance/serve-create"
 
 
 async def test_a_binding_that_is_made_to_adopt(world: World, konnector: RunningKonnector) -> None:
