@@ -9,6 +9,7 @@ from kbind.cli.crds import crds
 from kbind.cli.demo import demo
 from kbind.cli.explain import explain
 from kbind.cli.konnector import konnector
+from kbind.cli.plan import plan
 from kbind.cli.reporting import Commands
 from kbind.cli.rules import rules
 from kbind.cli.sources import sources
@@ -20,5 +21,5 @@ def main() -> None:
     """Offer and consume Kubernetes APIs across clusters."""
 
 
-for command in (konnector, crds, rules, explain, sources, demo):
+for command in (konnector, crds, plan, rules, explain, sources, demo):
     main.add_command(command)

@@ -8,16 +8,13 @@ from pathlib import Path
 import click
 
 from kbind.cli.options import Seconds
+from kbind.cli.options import kubeconfig as kubeconfig_option
 from kbind.cli.options import overlays as overlays_option
 from kbind.errors import KbindError
 
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    help="The consumer's kubeconfig. Default: KUBECONFIG, else in-cluster.",
-)
+@kubeconfig_option
 @overlays_option
 @click.option("--metrics-bind-address", default=":8085", show_default=True, metavar="ADDRESS")
 @click.option("--health-probe-bind-address", default=":8081", show_default=True, metavar="ADDRESS")

@@ -62,3 +62,9 @@ overlays = click.option(
     f"overlay that ships with kbind ({', '.join(resources.overlays())}). Repeatable; later ones "
     "lie on top.",
 )
+
+kubeconfig = click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="The consumer's kubeconfig. Default: KUBECONFIG, else in-cluster.",
+)

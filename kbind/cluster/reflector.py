@@ -114,7 +114,7 @@ class Reflector:
             ended = False  # as watches do
             try:
                 if self._at is None:
-                    await self._list()
+                    await self.relist()
                     began = now()
                 await self._watch()
                 ended = True
@@ -148,7 +148,8 @@ class Reflector:
                 self._set(failed)
             await asyncio.sleep(self._pause(failed, failures))
 
-    async def _list(self) -> None:
+    async def relist(self) -> None:
+        """One complete list, into the cache. Raises ClusterError, and the cache stays as it was."""
         listed: dict[Key, Entry] = {}
         query = {**self._query, "limit": str(self._page)}
         while True:

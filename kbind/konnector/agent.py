@@ -78,6 +78,8 @@ class Konnector:
     """One agent beside one consumer cluster. ``run`` does everything; the rest is for those who
     watch it: ``ready``, ``shared``, ``syncers``."""
 
+    _kind_of_syncer: type[Syncer] = Syncer
+
     def __init__(
         self,
         consumer: Client,
@@ -352,7 +354,7 @@ class Konnector:
 
     def _syncer(self, wish: Wish) -> Syncer:
         shared = self.shared
-        return Syncer(
+        return self._kind_of_syncer(
             shared.scope(wish.served, wish.connection, fits=wish.fits),
             consumer=shared.consumer,
             provider=wish.provider,

@@ -47,6 +47,10 @@ class SecretWatch:
     def close(self) -> None:
         self._task.cancel()
 
+    async def look(self) -> None:
+        """Reads it again now. Raises ClusterError."""
+        await self._reflector.relist()
+
     async def seen(self) -> bytes | None:
         """The Secret as it is known, once it has been looked for."""
         with contextlib.suppress(TimeoutError):

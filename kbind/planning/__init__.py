@@ -1,0 +1,1 @@
+"""What an action would lead to: the konnector's own code, on drafts of both clusters."""
