@@ -34,6 +34,8 @@ _EMPTY: Final = {
     "items": [],
 }
 
+_DONE: Final = b'{"apiVersion":"v1","kind":"Status","status":"Success"}'
+
 OnChange = Callable[["Draft", Place, Object | None, Object | None], None]
 
 
@@ -163,11 +165,11 @@ class Draft:
         if request.method == "DELETE":
             return self._delete(place, standing, body)
         if request.method == "PUT":
-            return _ok(self._put(place, served.replaced(standing, body)))
+            return _ok(self._put(place, standing, served.replaced(standing, body)))
         if content in (APPLY, MERGE_PATCH):
             change = served.applied if content == APPLY else served.merged
-            return _ok(self._put(place, change(standing, body)))
-        return _ok(self._put(place, served.patched(standing, body)))
+            return _ok(self._put(place, standing, change(standing, body)))
+        return _ok(self._put(place, standing, served.patched(standing, body)))
 
     async def _create(self, target: Target, body: Object, name: str = "") -> Reply:
         place = target.place(name or body["metadata"]["name"])
@@ -185,7 +187,8 @@ class Draft:
             raise Refused(409, "AlreadyExists")
         self._count += 1
         uid = f"{self.side}-{self.connection}-{self._count}"
-        return _ok(self._put(place, served.created(body, target.namespace, uid, self._now())))
+        made = served.created(body, target.namespace, uid, self._now())
+        return _ok(self._put(place, None, made))
 
     async def _has_namespace(self, namespace: str) -> bool:
         if not namespace:
@@ -207,18 +210,18 @@ class Draft:
 
     def _delete(self, place: Place, standing: Object, options: Object) -> Reply:
         served.check(standing, options.get("preconditions") or {})
-        if not served.is_going(standing):
-            metadata = standing["metadata"] | {"deletionTimestamp": self._now()}
-            standing = standing | {"metadata": metadata}
-            if (place.group, place.plural) == (CRDS.group, CRDS.plural):
-                self._put(place, standing, keep=True)
-                self._delete_all(standing)
-                return _ok(encode(standing))
-            answer = self._put(place, standing)
-            if self.standing(place) is None:
-                return _ok(encode({"apiVersion": "v1", "kind": "Status", "status": "Success"}))
+        if served.is_going(standing):
+            return _ok(encode(standing))
+        going = self._parting(standing)
+        if (place.group, place.plural) == (CRDS.group, CRDS.plural):
+            answer = self._put(place, standing, going, keep=True)
+            self._delete_all(going)
             return _ok(answer)
-        return _ok(encode(standing))
+        answer = self._put(place, standing, going)
+        return _ok(answer if served.is_held(going) else _DONE)
+
+    def _parting(self, obj: Object) -> Object:
+        return obj | {"metadata": obj["metadata"] | {"deletionTimestamp": self._now()}}
 
     def _delete_all(self, crd: Object) -> None:
         """The instances of a CRD go with it, and it goes when the last of them has gone."""
@@ -227,8 +230,7 @@ class Draft:
             place = Place(group, plural, key)
             obj = self.standing(place)
             if obj is not None and not served.is_going(obj):
-                metadata = obj["metadata"] | {"deletionTimestamp": self._now()}
-                self._put(place, obj | {"metadata": metadata}, echo=True)
+                self._put(place, obj, self._parting(obj), echo=True)
         self._end_crd(group, plural)
 
     def _end_crd(self, group: str, plural: str) -> None:
@@ -237,11 +239,18 @@ class Draft:
         if crd is None or not served.is_going(crd):
             return
         if not any(self._known.get((group, plural), {}).values()):
-            self._put(place, crd, echo=True)
+            self._put(place, crd, crd, echo=True)
 
-    def _put(self, place: Place, after: Object, *, echo: bool = False, keep: bool = False) -> bytes:
+    def _put(
+        self,
+        place: Place,
+        before: Object | None,
+        after: Object,
+        *,
+        echo: bool = False,
+        keep: bool = False,
+    ) -> bytes:
         """Takes in how an object stands after a write. keep: whatever its finalizers say."""
-        before = self.standing(place)
         self._count += 1
         metadata = after["metadata"] | {"resourceVersion": str(FIRST + self._count)}
         after = after | {"metadata": metadata}

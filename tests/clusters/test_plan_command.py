@@ -19,7 +19,7 @@ from tests.clusters.foretelling import planned, stream
 from tests.clusters.relay import Relay
 from tests.clusters.scenes import PROVIDER, synced
 from tests.clusters.test_process import KBIND
-from tests.clusters.widgets import WIDGETS, crd, widget
+from tests.clusters.widgets import GROUP, WIDGETS, crd, widget
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -112,26 +112,14 @@ async def test_it_says_all_of_it_and_writes_nothing(
     assert secret not in out + everything
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["Binding", "bindings", "binding.core.kbind.io", "bindings.core.kbind.io", "kbb", "KBB"],
-)
-async def test_a_kind_is_named_as_for_kubectl(
-    world: World, konnector: RunningKonnector, words: str
-) -> None:
-    await world.consumer.namespace("team-a")
-    await world.consumer.create(binding([WIDGETS], "team-a"))
-    found = await planned(world, Deletion(words, "bound", "team-a"))
-    assert found.action == "delete Binding team-a/bound"
-
-
-@pytest.mark.parametrize("words", ["Widget", "widgets", WIDGETS, f"widgets.v1.{WIDGETS[8:]}"])
-async def test_an_instance_is_named_as_for_kubectl(
-    world: World, konnector: RunningKonnector, words: str
-) -> None:
-    await begin(world)
-    found = await planned(world, Deletion(words, "w-00", "team-a"))
-    assert found.action == "delete Widget team-a/w-00"
+async def test_kinds_are_named_as_for_kubectl(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, 1)
+    await world.consumer.create(BOUND)
+    own = ("Binding", "bindings", "binding.core.kbind.io", "bindings.core.kbind.io", "kbb", "KBB")
+    bound = ("Widget", "widgets", WIDGETS, f"widgets.v1.{GROUP}")
+    for words, name in (*((each, "bound") for each in own), *((each, "w-00") for each in bound)):
+        found = await planned(world, Deletion(words, name, "team-a"))
+        assert found.action == f"delete {'Binding' if words in own else 'Widget'} team-a/{name}"
 
 
 async def test_what_it_cannot_find_it_says(
