@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import orjson
 
@@ -23,6 +23,8 @@ from kbind.jsons import encode
 from kbind.konnector.agent import Konnector
 from kbind.konnector.bindings import APIS
 from kbind.konnector.connection import ConnectionRunner
+from kbind.konnector.judging import Stop
+from kbind.konnector.link import Link
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, utc_now
 from kbind.konnector.syncer import Syncer
@@ -95,12 +97,23 @@ class HandLedSyncer(Syncer):
 class HandLedRunner(ConnectionRunner):
     """Makes a pass when it is asked to."""
 
+    _stops: tuple[Stop, ...] = ()
+
     async def turn(self) -> None:
         """Raises ClusterError where the consumer cannot be read."""
         entry = self._shared.caches.connections.get(Key("", self.name))
         if entry is not None:
             await self._watched(orjson.loads(entry.raw)).look()
             await self._pass()
+
+    async def _identify(self, link: Link, connection: Mapping[str, Any]) -> None:
+        if len(self._stops) > 1:
+            raise self._stops[-1]  # it was asked once more, and each time may take long
+        try:
+            await super()._identify(link, connection)
+        except Stop as stop:
+            self._stops += (stop,)
+            raise
 
     def close(self) -> None:
         if self._secret is not None:
