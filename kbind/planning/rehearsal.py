@@ -79,7 +79,7 @@ class HandLedSyncer(Syncer):
         """Nothing: every round makes passes over everything."""
 
     def _changed(self, key: Key) -> None:
-        """As little."""
+        """Nothing either."""
 
     def tell(self, side: Side, key: Key, before: Object | None, after: Object | None) -> None:
         """An object of either side has changed."""
