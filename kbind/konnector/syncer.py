@@ -42,6 +42,8 @@ from kbind.steps import Recheck, Side, Step
 
 log = structlog.get_logger(__name__)
 
+UNHURRIED = 4  # passes at a time over what no live binding covers: to undo much is not urgent
+
 # What to look for before an object is decoded.
 _MARKS = (words.SYNCER.encode(), words.CONFLICT.encode())
 
@@ -93,6 +95,7 @@ class Syncer:
             clients[Side.PROVIDER] = provider
         self._passes = Passes(scope, book, clients)
         self._memories: dict[Key, Memory] = {}
+        self._unhurried = asyncio.Semaphore(UNHURRIED)
         self._lane: Lane[Key] = Lane(self._turn, on_idle=self._idle)
         self._caches = {Side.CONSUMER: Cache(), Side.PROVIDER: Cache()}
         self.instances, self._copies = self._caches[Side.CONSUMER], self._caches[Side.PROVIDER]
@@ -233,6 +236,12 @@ class Syncer:
             self._hooks.on_braked(self.scope, self._sparing.question)
 
     async def _turn(self, key: Key) -> float | None:
+        if self._bound(key) is not None:
+            return await self._pass(key)
+        async with self._unhurried:
+            return await self._pass(key)
+
+    async def _pass(self, key: Key) -> float | None:
         entry = self.instances.get(key)
         if entry is None:
             self._memories.pop(key, None)

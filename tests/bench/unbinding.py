@@ -2,7 +2,8 @@
 
 A konnector process between two clusters, on real API servers or, with ``--memory``, on ones in
 memory. One Binding for widgets is deleted while gadgets, bound through the same Connection, are
-edited one after the other.
+edited one after the other. Then, in the same run, a bare client in a process of its own sends the
+same two writes for as many objects: what gadgets notice of that they owe to the servers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
+
+import orjson
 
 from kbind import words
 from kbind.testing.audit import Entry
@@ -42,7 +46,8 @@ async def main(in_memory: bool) -> None:
         provider, consumer = handles
         await consumer.install_core()
         async with konnector(clusters[1], folder) as pid:
-            await measure(provider, consumer, pid)
+            one = await measure(provider, consumer, pid)
+            await compare(provider, consumer, folder, one)
 
 
 async def started(stack: AsyncExitStack, folder: Path, in_memory: bool) -> list[Cluster]:
@@ -58,7 +63,7 @@ async def started(stack: AsyncExitStack, folder: Path, in_memory: bool) -> list[
     return found
 
 
-async def measure(provider: Handle, consumer: Handle, pid: int) -> None:
+async def measure(provider: Handle, consumer: Handle, pid: int) -> Object:
     for definition in (crd(), crd("gadgets", "Gadget")):
         await provider.install_crd(definition)
     for handle in (provider, consumer):
@@ -96,6 +101,59 @@ async def measure(provider: Handle, consumer: Handle, pid: int) -> None:
     left = await provider.list("example.org/v1", "Widget")
     held = [w for w in await consumer.list("example.org/v1", "Widget") if marked(w)]
     print(f"left      {len(left)} copies, {len(held)} instances that are held")
+    return one
+
+
+async def compare(provider: Handle, consumer: Handle, folder: Path, one: Object) -> None:
+    """What gadgets notice of a bare client."""
+    for handle in (consumer, provider):
+        await handle.install_crd(crd("gizmos", "Gizmo", exported=False))
+        await fan_out(handle.create, gizmos(held=handle is consumer))
+        kubeconfig = orjson.dumps(handle.cluster.kubeconfig())
+        (folder / f"{handle.cluster.name}.kubeconfig").write_bytes(kubeconfig)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.bench.unbinding", "--bare", str(folder)
+    )
+    ended = asyncio.create_task(process.wait())
+    meanwhile: list[float] = []
+    while not ended.done():
+        meanwhile.append(await edit(consumer, provider, one, 2 * COUNT + len(meanwhile)))
+    print(f"          {quantiles(meanwhile)} beside a bare client")
+
+
+def gizmos(held: bool) -> list[Object]:
+    made = [widget(f"g-{number}", kind="Gizmo", size=1) for number in range(COUNT)]
+    for each in made if held else ():
+        each["metadata"]["finalizers"] = ["example.org/bare"]
+    return made
+
+
+@dataclass(slots=True)
+class Stored:
+    """A cluster whose kubeconfig stands in a folder."""
+
+    name: str
+    folder: Path
+
+    def kubeconfig(self, user: str = "admin") -> Object:
+        found: Object = orjson.loads((self.folder / f"{self.name}.kubeconfig").read_bytes())
+        return found
+
+    def audit(self, user: str) -> list[Entry]:
+        return []
+
+
+async def bare(folder: Path) -> None:
+    names = ("consumer", "provider")
+    consumer, provider = [await Handle.open(Stored(name, folder)) for name in names]
+
+    async def one(item: Object) -> None:
+        await provider.delete(item)
+        await consumer.merge(item, {"metadata": {"finalizers": []}})
+
+    await fan_out(one, gizmos(held=False))
+    for handle in (consumer, provider):
+        await handle.close()
 
 
 async def edit(consumer: Handle, provider: Handle, one: Object, number: int) -> float:
@@ -130,4 +188,7 @@ def quantiles(seconds: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    asyncio.run(main("--memory" in sys.argv[1:]))
+    if sys.argv[1:2] == ["--bare"]:
+        asyncio.run(bare(Path(sys.argv[2])))
+    else:
+        asyncio.run(main("--memory" in sys.argv[1:]))

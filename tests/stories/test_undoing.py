@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from kbind.cluster.transport import Request
+from kbind.konnector.syncer import UNHURRIED
 from kbind.testing.running import USER
 from tests.clusters.widgets import widget
 from tests.stories.telling import Story, tell
 from tests.stories.unbinding_tales import deletes
 
 COUNT = 300
-SLOW = 2.0  # seconds that the provider takes for a deletion
+SLOW = 0.5  # seconds that the provider takes for a deletion
 LINE = re.compile(
     r"(?P<at>[\d.]+) bindings bound: False, Unbinding: "
     r"widgets\.example\.org: (?P<left>\d+) of (?P<most>\d+) instances left"
@@ -58,7 +60,7 @@ def test_a_restart_counts_on_from_what_is_left() -> None:
         await story.wait(60)
         story.clusters[1].faults.delay(deletes, SLOW)
         await story.consumer.delete(bound)
-        await story.wait(5)
+        await story.wait(3)
         with story.chapter("The konnector is started anew.", ready=True):
             await story.konnector.restart()
             await story.consumer.gone(bound, 120)
@@ -67,5 +69,30 @@ def test_a_restart_counts_on_from_what_is_left() -> None:
         assert told, story.told[-1]["ready"]
         assert all(int(match["left"]) <= int(match["most"]) < 100 for match in told)
         assert await story.provider.list("example.org/v1", "Widget") == []
+
+    tell(main)
+
+
+def test_an_unbinding_asks_for_few_deletions_at_a_time() -> None:
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        made = [widget(f"w{number:03}", size=number) for number in range(40)]
+        for each in made:
+            await story.consumer.create(each)
+        await story.provider.until(made[-1], bool)
+        await story.wait(60)
+        under_way, most = 0, 0
+
+        async def watched(_: Request) -> None:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await story.wait(SLOW)
+            under_way -= 1
+
+        story.clusters[1].faults.add(deletes, watched)
+        await story.consumer.delete(bound)
+        await story.consumer.gone(bound, 60)
+        assert most == UNHURRIED
 
     tell(main)
