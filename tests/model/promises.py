@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kbind import words
+from kbind import keeping, words
 from kbind.apis import Key
+from kbind.pausing import is_paused
 from kbind.testing.handles import Object, condition, find_condition, key
-from tests.model.stage import Seen, Write
+from tests.model.stage import Seen
+from tests.model.tap import Write
 
 LAG: Final = 2.0  # seconds after which news has reached the konnector, where it runs
 RELEASED: Final = "an instance is let go only when its copy is gone, or need not be"
@@ -354,11 +356,7 @@ def _scope(binding: Mapping[str, object]) -> str:
 
 
 def is_going(obj: Object | None) -> bool:
-    return obj is not None and bool(obj["metadata"].get("deletionTimestamp"))
-
-
-def is_paused(obj: Object) -> bool:
-    return _annotations(obj).get(words.PAUSED) == words.TRUE
+    return obj is not None and keeping.is_going(obj)
 
 
 def is_orphan(instance: Object | None) -> bool:
