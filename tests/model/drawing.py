@@ -78,13 +78,18 @@ class Draw:
         return move
 
     def binding(self) -> Move:
-        """One that is there goes, or one that is not comes, so that one or two are there."""
+        """One that is there goes, or one that is not comes: mostly a single one is there."""
         scope = self.chance.choice(("", *NAMESPACES))
+        if self.bound and self.chance.random() < 0.6:
+            scope = self.chance.choice(sorted(self.bound))
         if scope in self.bound:
             self.bound.discard(scope)
             return Unbind(scope)
         self.bound.add(scope)
-        return Bind(scope, self.chance.choice(("Fail", "Fail", "Adopt")))
+        return Bind(scope, self.policy())
+
+    def policy(self) -> str:
+        return self.chance.choice(("Fail", "Adopt"))
 
     def succession(self) -> Move:
         """An instance leaves its copy behind, and another one takes its name."""
@@ -115,6 +120,8 @@ class Draw:
     def hold(self) -> Move:
         namespace, name = self.place()
         held = Hold(namespace, name, on=True)
+        if self.chance.random() < 0.5:
+            self.errand = [Delete(namespace, name)]
         return self.breaks(f"hold {namespace}/{name}", held, Hold(namespace, name, on=False))
 
     def pause(self) -> Move:
@@ -139,7 +146,7 @@ MAKERS: Final[tuple[tuple[int, Maker], ...]] = (
     (3, lambda draw: Policy(*draw.place(), orphan=draw.chance.random() < 0.6)),
     (9, lambda draw: Delete(*draw.place())),
     (4, lambda draw: Report(*draw.place(), draw.size())),
-    (5, Draw.intrusion),
+    (7, Draw.intrusion),
     (3, Draw.succession),
     (3, lambda draw: DeleteThere(*draw.place())),
     (4, Draw.hold),
@@ -162,7 +169,7 @@ def sequence(seed: int, length: int = 30) -> list[Move]:
     if draw.chance.random() < 0.95:
         scope = draw.chance.choice(("", *NAMESPACES))
         draw.bound.add(scope)
-        moves = [Begin(), Bind(scope, "Fail"), Wait(1)]
+        moves = [Begin(), Bind(scope, draw.policy()), Wait(1)]
         moves += [Create(scope or draw.chance.choice(NAMESPACES), name, 1) for name in NAMES]
         moves.append(Wait(1))
     while len(moves) < length:

@@ -110,6 +110,8 @@ class Model:
             if any(uid(b) != uid(ending) and not is_going(b) for b in both):
                 self.skipped.add(_scope(ending))
                 self._overlapped.add(uid(ending))
+        # Where nothing is left, nothing has to be excused.
+        self.skipped = {s for s in self.skipped if any(_is_left(seen, s)) or _ends(seen, s)}
         for each in ended:
             if not _scope(each) and is_going(each) and uid(each) not in self._overlapped:
                 self.doomed |= {uid(crd) for crd in before.crds}
@@ -349,6 +351,17 @@ def undoing(seen: Seen, namespace: str) -> bool:
     if any(not is_going(b) and _scope(b) not in lost for b in seen.bindings):
         return False
     return any(_scope(b) in ("", namespace) for b in seen.bindings)
+
+
+def _ends(seen: Seen, scope: str) -> bool:
+    return any(is_going(b) and _scope(b) == scope for b in seen.bindings)
+
+
+def _is_left(seen: Seen, scope: str) -> Iterator[bool]:
+    """For each instance of a scope, whether it shows that it was bound."""
+    for place, instance in seen.instances.items():
+        if scope in ("", place.namespace):
+            yield words.SYNCER in finalizers(instance) or words.CONFLICT in _annotations(instance)
 
 
 def _scope(binding: Mapping[str, object]) -> str:
