@@ -30,6 +30,7 @@ from kbind.errors import (
     Unauthorized,
     Unreachable,
 )
+from kbind.keeping import is_held, is_left
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
 from kbind.pausing import is_paused
@@ -39,6 +40,8 @@ from kbind.situation import Scope, Situation
 from kbind.steps import Recheck, Side, Step
 
 log = structlog.get_logger(__name__)
+
+_MARKS = (words.SYNCER.encode(), words.CONFLICT.encode())  # what is not there need not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +144,17 @@ class Syncer:
 
     def held(self, namespace: str = "") -> int:
         """How many instances (of a namespace) carry our finalizer."""
-        mark = words.SYNCER.encode()
-        return sum(
-            namespace in ("", key.namespace) and mark in entry.raw and is_held(entry.raw)
-            for key, entry in self.instances.items()
-        )
+        return self._count(is_held, namespace)
 
     def left(self, namespace: str = "") -> int:
         """How many instances (of a namespace) carry something that goes with their binding."""
+        return self._count(is_left, namespace)
+
+    def _count(self, which: Callable[[Mapping[str, Any]], bool], namespace: str) -> int:
         return sum(
             namespace in ("", key.namespace)
             and any(mark in entry.raw for mark in _MARKS)
-            and is_left(orjson.loads(entry.raw))
+            and which(orjson.loads(entry.raw))
             for key, entry in self.instances.items()
         )
 
@@ -363,23 +365,6 @@ def _of_the_server(error: ClusterError) -> bool:
     if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
         return True
     return error.status in (502, 503, 504) or _of_a_going_namespace(error)
-
-
-def is_held(raw: bytes) -> bool:
-    """Whether an instance carries our finalizer."""
-    return words.SYNCER in (orjson.loads(raw)["metadata"].get("finalizers") or ())
-
-
-_MARKS = (words.SYNCER.encode(), words.CONFLICT.encode())
-
-
-def is_left(instance: Mapping[str, Any]) -> bool:
-    """Whether an instance carries our finalizer, or lives and is marked as refused."""
-    metadata = instance["metadata"]
-    if words.SYNCER in (metadata.get("finalizers") or ()):
-        return True
-    marked = words.CONFLICT in (metadata.get("annotations") or ())
-    return marked and not metadata.get("deletionTimestamp")
 
 
 def _of_a_going_namespace(error: ClusterError) -> bool:

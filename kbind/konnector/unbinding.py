@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import orjson
 import structlog
 
-from kbind import keeping, words
+from kbind import keeping
 from kbind.apis import CRDS, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Ending, Ref
@@ -20,7 +20,6 @@ from kbind.konnector.bindings import APIS
 from kbind.konnector.passes import decide
 from kbind.konnector.reader import Reader
 from kbind.konnector.shared import Shared
-from kbind.konnector.syncer import is_left
 from kbind.observe import instance as observe
 from kbind.pausing import heeded, is_paused
 from kbind.perform import perform, send
@@ -206,7 +205,7 @@ class Unbinding:
             return
         path = how.api.collection(namespace)
         async for item in Reader(self._shared.consumer).items(path):
-            if is_left(item):
+            if keeping.is_left(item):
                 yield item
 
     # --- what is done ------------------------------------------------------------------------
@@ -218,7 +217,7 @@ class Unbinding:
         held = [
             str(Key.of(each))
             async for each in self._instances(crd, ref.key.namespace)
-            if words.SYNCER in (each["metadata"].get("finalizers") or ())
+            if keeping.is_held(each)
         ]
         if not held:
             return
