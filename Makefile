@@ -16,7 +16,7 @@ PACKAGES := $(VENV)/.packages
 EDITABLE := $(VENV)/.editable
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint golden bench fidelity mutants control-plane lock clean
+.PHONY: help setup demo test quick lint golden bench fidelity mutants fuzz control-plane lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
@@ -66,6 +66,9 @@ control-plane: setup ## Build etcd and kube-apiserver into the cache, minutes th
 
 mutants: setup ## Break every bundled rule and count which breaks the tests catch
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+fuzz: setup control-plane ## Play two hundred sequences by chance on real servers
+	$(BIN)/python -m tests.model.fuzz $(FUZZ)
 
 lock: ## Pin what pyproject.toml asks for; LOCK_ARGS=--upgrade looks for newer packages
 	$(PYTHON) -m venv $(LOCK)

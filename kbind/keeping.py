@@ -19,6 +19,18 @@ def is_kept(obj: Mapping[str, Any]) -> bool:
     return words.CLEANUP in (obj["metadata"].get("finalizers") or ())
 
 
+def is_held(instance: Mapping[str, Any]) -> bool:
+    """Whether our finalizer is on an instance."""
+    return words.SYNCER in (instance["metadata"].get("finalizers") or ())
+
+
+def is_left(instance: Mapping[str, Any]) -> bool:
+    """Whether an instance carries something that goes with its binding: our finalizer, or while it
+    lives the mark of a refusal."""
+    marked = words.CONFLICT in (instance["metadata"].get("annotations") or ())
+    return is_held(instance) or (marked and not is_going(instance))
+
+
 def is_going(obj: Mapping[str, Any]) -> bool:
     """Whether it is being deleted."""
     return bool(obj["metadata"].get("deletionTimestamp"))

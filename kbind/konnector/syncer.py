@@ -29,11 +29,11 @@ from kbind.errors import (
     Unauthorized,
     Unreachable,
 )
+from kbind.keeping import is_held, is_left
 from kbind.konnector import obstacles
 from kbind.konnector.lane import Lane
 from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
 from kbind.konnector.sparing import Sparing
-from kbind.observe.instance import is_held, is_left
 from kbind.pausing import is_paused
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook

@@ -212,7 +212,7 @@ class Unbinding:
             namespace = item["metadata"].get("namespace", "")
             coverage = self._shared.coverage()
             covered = coverage.covers(how.api.name, namespace, connection)
-            if observe.is_left(item) and not covered:
+            if keeping.is_left(item) and not covered:
                 yield item
 
     # --- what is done ------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class Unbinding:
         held = [
             str(Key.of(each))
             async for each in self._instances(ref, connection, crd)
-            if observe.is_held(each)
+            if keeping.is_held(each)
         ]
         if not held:
             return

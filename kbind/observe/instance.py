@@ -13,6 +13,7 @@ from kbind import words
 from kbind.cover import Bound
 from kbind.errors import ClusterError, NotFound, ServerFailed
 from kbind.facts import ConflictPolicy, Copy, Cover, DeletionPolicy, Hold, Life, Pause
+from kbind.keeping import is_held
 from kbind.ownership import owner
 from kbind.pausing import is_paused
 from kbind.steps import Side
@@ -24,19 +25,6 @@ class Reader(Protocol):
     async def get(self, path: str) -> bytes:
         """The object's JSON. Raises ClusterError."""
         ...
-
-
-def is_held(instance: Mapping[str, Any]) -> bool:
-    """Whether an instance carries our finalizer."""
-    return words.SYNCER in (instance["metadata"].get("finalizers") or ())
-
-
-def is_left(instance: Mapping[str, Any]) -> bool:
-    """Whether an instance carries something that goes with its binding: our finalizer, or, while
-    it lives, the mark of a refusal."""
-    metadata = instance["metadata"]
-    marked = words.CONFLICT in (metadata.get("annotations") or ())
-    return is_held(instance) or (marked and not metadata.get("deletionTimestamp"))
 
 
 def duty_facts(

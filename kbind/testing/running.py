@@ -50,7 +50,7 @@ class RunningKonnector:
         self._consumer = consumer
         self._user = user
         self._book = load(overlays) if overlays else _bundled()
-        self._sources = hooks.load(plugins)
+        self._sources = hooks.load(plugins) if plugins else _installed()
         self._settings = settings or Settings()
         self._connect = connect
         self._now = now
@@ -112,6 +112,12 @@ class RunningKonnector:
 def _bundled() -> Rulebook:
     """Loaded and proved once: most of what a start costs in process."""
     return load()
+
+
+@cache
+def _installed() -> hooks.Sources:
+    """Looked for once: what is installed does not change."""
+    return hooks.load(())
 
 
 async def add_connection(

@@ -25,7 +25,7 @@ from kbind.testing.handles import Cluster, Handle
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.real import RealCluster
 from tests.clusters.conftest import clean
-from tests.model.moves import sequence
+from tests.model.drawing import sequence
 from tests.model.promises import Broken
 from tests.model.run import Run, Story, bugs, told
 from tests.model.stage import over_https

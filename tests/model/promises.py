@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kbind import words
+from kbind import keeping, words
 from kbind.apis import Key
+from kbind.pausing import is_paused
 from kbind.testing.handles import Object, condition, find_condition, key
-from tests.model.stage import Seen, Write
+from tests.model.stage import Seen
+from tests.model.tap import Write
 
 LAG: Final = 2.0  # seconds after which news has reached the konnector, where it runs
 RELEASED: Final = "an instance is let go only when its copy is gone, or need not be"
@@ -108,6 +110,8 @@ class Model:
             if any(uid(b) != uid(ending) and not is_going(b) for b in both):
                 self.skipped.add(_scope(ending))
                 self._overlapped.add(uid(ending))
+        # Where nothing is left, nothing has to be excused.
+        self.skipped = {s for s in self.skipped if any(_is_left(seen, s)) or _ends(seen, s)}
         for each in ended:
             if not _scope(each) and is_going(each) and uid(each) not in self._overlapped:
                 self.doomed |= {uid(crd) for crd in before.crds}
@@ -349,16 +353,23 @@ def undoing(seen: Seen, namespace: str) -> bool:
     return any(_scope(b) in ("", namespace) for b in seen.bindings)
 
 
+def _ends(seen: Seen, scope: str) -> bool:
+    return any(is_going(b) and _scope(b) == scope for b in seen.bindings)
+
+
+def _is_left(seen: Seen, scope: str) -> Iterator[bool]:
+    """For each instance of a scope, whether it shows that it was bound."""
+    for place, instance in seen.instances.items():
+        if scope in ("", place.namespace):
+            yield words.SYNCER in finalizers(instance) or words.CONFLICT in _annotations(instance)
+
+
 def _scope(binding: Mapping[str, object]) -> str:
     return key(binding).namespace
 
 
 def is_going(obj: Object | None) -> bool:
-    return obj is not None and bool(obj["metadata"].get("deletionTimestamp"))
-
-
-def is_paused(obj: Object) -> bool:
-    return _annotations(obj).get(words.PAUSED) == words.TRUE
+    return obj is not None and keeping.is_going(obj)
 
 
 def is_orphan(instance: Object | None) -> bool:

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from tests.manifests import ROOT
 from tests.model import promises
-from tests.model.moves import sequence
+from tests.model.drawing import sequence
 from tests.model.run import play, told
 from tests.model.suite import FIRST
 
