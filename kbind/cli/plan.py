@@ -15,6 +15,7 @@ from kbind.errors import KbindError
 
 
 @click.command()
+@click.argument("name", required=False)
 @click.option(
     "-f",
     "--filename",
@@ -25,10 +26,9 @@ from kbind.errors import KbindError
 )
 @click.option(
     "--delete",
-    "deletion",
-    nargs=2,
-    metavar="KIND NAME",
-    help="What would be deleted, KIND as kubectl takes it.",
+    "kind",
+    metavar="KIND",
+    help="NAME would be deleted, an object of this kind, as kubectl takes it.",
 )
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Of what names none itself.")
 @kubeconfig_option
@@ -42,8 +42,9 @@ from kbind.errors import KbindError
 )
 @click.option("--all", "all_names", is_flag=True, help="Spell out every name.")
 def plan(
+    name: str | None,
     files: tuple[str, ...],
-    deletion: tuple[str, str] | None,
+    kind: str | None,
     namespace: str | None,
     kubeconfig: str | None,
     overlays: tuple[Path, ...],
@@ -65,8 +66,10 @@ def plan(
     namespaces. A deletion is of a Connection, a ClusterBinding, a Binding, or an instance of a
     bound API.
     """
-    if bool(files) == bool(deletion):
-        raise click.UsageError("name either files with -f or an object with --delete")
+    if bool(files) == bool(kind):
+        raise click.UsageError("name either files with -f or an object with --delete KIND NAME")
+    if bool(kind) != bool(name):
+        raise click.UsageError("a deletion takes both --delete KIND and a NAME")
     from kbind import hooks
     from kbind.cli.plan_text import lines
     from kbind.cluster.connect import connect_own
@@ -78,9 +81,9 @@ def plan(
 
     configure("error", "text")
     asked = (
-        Deletion(*deletion, namespace)
-        if deletion
-        else manifests([(name, _read(name)) for name in files], namespace)
+        Deletion(kind, name, namespace)
+        if kind and name
+        else manifests([(file, _read(file)) for file in files], namespace)
     )
     book, sources = load(overlays), hooks.load()
 

@@ -19,9 +19,10 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 2, "name either files with -f or an object with --delete"),
+        ((), 2, "name either files with -f or an object with --delete KIND NAME"),
         (("-f", "-", "--delete", "Binding", "x"), 2, "name either files with -f or an object"),
-        (("--delete", "Binding"), 2, "requires 2 arguments"),
+        (("--delete", "Binding"), 2, "takes both --delete KIND and a NAME"),
+        (("-f", "-", "x"), 2, "takes both --delete KIND and a NAME"),
         (("-f", "/no/such/file"), 1, "error: /no/such/file cannot be read: No such file"),
         (("-f", "/"), 1, "error: / cannot be read: Is a directory"),
         (("-f", "-"), 1, "error: there is nothing to apply"),

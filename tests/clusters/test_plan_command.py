@@ -131,7 +131,7 @@ async def test_what_it_cannot_find_it_says(
         (("Gadget", "one"), 'there is no kind "Gadget" here'),
         (("Gadget", "one"), f"known are: Binding, ClusterBinding, Connection, {WIDGETS}"),
         (("Binding", "bound"), "name it with -n"),
-        (("Binding", "bound", "-n", "team-a"), "no Binding team-a/bound on the consumer"),
+        (("Binding", "-n", "team-a", "bound"), "no Binding team-a/bound on the consumer"),
         (("widgets", "none", "-n", "team-a"), "no Widget team-a/none on the consumer"),
     ):
         code, out, errors = await kbind_plan(tmp_path, kubeconfig, "--delete", *arguments)
