@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import orjson
@@ -34,9 +33,9 @@ from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings, Shared, utc_now
 from kbind.konnector.syncer import Hooks, Syncer
 from kbind.konnector.unbinding import Unbinding
+from kbind.konnector.wishes import Wish, wishes
 from kbind.pausing import is_paused
 from kbind.rulebook import Rulebook
-from kbind.schema import ExportedApi, Served, connection_of, is_established, is_managed, served
 from kbind.situation import Scope
 
 log = structlog.get_logger(__name__)
@@ -45,23 +44,6 @@ log = structlog.get_logger(__name__)
 # dead, while others wait for their start; or of all, at the end.
 DISENGAGE = 1.0
 SHUTDOWN = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """A syncer that should run: another wish under the same name means another syncer.
-
-    fits: whether the provider has it in the same scope, as far as is known. provider: None while
-    the Connection is not Ready.
-    generation: of the CRD. While a schema changes, a watch may go on for a moment that still
-    leaves out what the old schema did not have, so everything is listed anew.
-    """
-
-    served: Served
-    fits: bool
-    generation: int
-    connection: str
-    provider: Client | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,24 +315,7 @@ class Konnector:
                     log.info("syncing started", api=name, connection=wish.connection)
 
     def _wanted(self) -> dict[str, Wish]:
-        wishes = {}
-        is_down = cache(self._statuses.is_down)
-        for key, entry in self.shared.caches.crds.items():
-            crd = orjson.loads(entry.raw)
-            connection, how = connection_of(crd), served(crd)
-            if connection is None or how is None or not is_managed(crd):
-                continue
-            # A CRD that is going still has instances to drain.
-            if not (is_established(crd) or crd["metadata"].get("deletionTimestamp")):
-                continue
-            generation = crd["metadata"].get("generation", 1)
-            link = self.shared.links.get(connection)
-            if link is not None and link.ready:
-                fits = _fits(how, (link.exports or {}).get(key.name))
-                wishes[key.name] = Wish(how, fits, generation, connection, link.client)
-            elif is_down(connection):
-                wishes[key.name] = Wish(how, True, generation, connection, None)
-        return wishes
+        return wishes(self.shared, self._statuses.is_down)
 
     def _syncer(self, wish: Wish) -> Syncer:
         shared = self.shared
@@ -405,9 +370,3 @@ class Konnector:
 def _is_wanted(connection: Mapping[str, Any]) -> bool:
     """Whether a Connection has a runner: one that is being deleted, for as long as it is held."""
     return not is_going(connection) or is_kept(connection)
-
-
-def _fits(how: Served, export: ExportedApi | None) -> bool:
-    """Whether an API has the same scope on both sides; a scope cannot be changed in place, so
-    that the CRD here stays as it is where the provider's was made anew in another."""
-    return export is None or (export.scope == "Namespaced") == how.api.namespaced
