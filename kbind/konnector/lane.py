@@ -15,12 +15,17 @@ log = structlog.get_logger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 
+FEW = 4  # keys at a time of those that may wait
 AFTER_A_BUG = 60.0  # seconds until a key is tried again whose handler broke
 
 
 class Lane(Generic[K]):
     """Calls ``handle(key)`` for every key that was added; what it answers is the number of
-    seconds until the key is due again, or None. on_idle: called when no key is due any more."""
+    seconds until the key is due again, or None. on_idle: called when no key is due any more.
+
+    later: whether a key may wait until others have had their turn. At least one of those is
+    handled at any time, and FEW at the most, so that neither they nor anybody else is kept waiting.
+    """
 
     def __init__(
         self,
@@ -28,11 +33,15 @@ class Lane(Generic[K]):
         *,
         limit: int = 16,
         on_idle: Callable[[], None] = lambda: None,
+        later: Callable[[K], bool] = lambda key: False,
     ) -> None:
         self._handle = handle
         self._on_idle = on_idle
+        self._may_wait = later
         self._limit = limit
         self._waiting: dict[K, None] = {}
+        self._later: dict[K, None] = {}
+        self._unhurried: set[K] = set()  # those of later that are running
         self._running: dict[K, asyncio.Task[None]] = {}
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -40,7 +49,7 @@ class Lane(Generic[K]):
 
     def __len__(self) -> int:
         """How many keys wait for their turn or have it."""
-        return len(self._waiting) + len(self._running)
+        return len(self._waiting) + len(self._later) + len(self._running)
 
     def add(self, key: K) -> None:
         """*key* is due now; added while it is being handled, it has another turn."""
@@ -48,8 +57,9 @@ class Lane(Generic[K]):
             return
         if key in self._running:
             self._again.add(key)
-        elif key not in self._waiting:
-            self._waiting[key] = None
+        elif key not in self._waiting and key not in self._later:
+            queue = self._later if self._may_wait(key) else self._waiting
+            queue[key] = None
             self._start()
 
     def add_all(self, keys: Iterable[K]) -> None:
@@ -72,6 +82,7 @@ class Lane(Generic[K]):
         """Takes nothing new, lets what runs finish within *grace* seconds, then ends it."""
         self._closed = True
         self._waiting.clear()
+        self._later.clear()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -88,9 +99,17 @@ class Lane(Generic[K]):
         self.add(key)
 
     def _start(self) -> None:
-        while self._waiting and len(self._running) < self._limit:
-            key = next(iter(self._waiting))
-            del self._waiting[key]
+        while len(self._running) < self._limit:
+            few = len(self._unhurried) < (1 if self._waiting else FEW)
+            if self._later and few:
+                queue = self._later
+                self._unhurried.add(next(iter(queue)))
+            elif self._waiting:
+                queue = self._waiting
+            else:
+                return
+            key = next(iter(queue))
+            del queue[key]
             self._running[key] = asyncio.create_task(self._turn(key))
 
     async def _turn(self, key: K) -> None:
@@ -105,6 +124,7 @@ class Lane(Generic[K]):
             again = AFTER_A_BUG
         finally:
             del self._running[key]
+            self._unhurried.discard(key)
             if key in self._again:
                 self._again.discard(key)
                 self.add(key)

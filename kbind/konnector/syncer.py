@@ -42,8 +42,6 @@ from kbind.steps import Recheck, Side, Step
 
 log = structlog.get_logger(__name__)
 
-UNHURRIED = 4  # passes at a time over what no live binding covers: to undo much is not urgent
-
 # What to look for before an object is decoded.
 _MARKS = (words.SYNCER.encode(), words.CONFLICT.encode())
 
@@ -95,8 +93,10 @@ class Syncer:
             clients[Side.PROVIDER] = provider
         self._passes = Passes(scope, book, clients)
         self._memories: dict[Key, Memory] = {}
-        self._unhurried = asyncio.Semaphore(UNHURRIED)
-        self._lane: Lane[Key] = Lane(self._turn, on_idle=self._idle)
+        # To undo very much is not urgent.
+        self._lane: Lane[Key] = Lane(
+            self._turn, on_idle=self._idle, later=lambda key: self._bound(key) is None
+        )
         self._caches = {Side.CONSUMER: Cache(), Side.PROVIDER: Cache()}
         self.instances, self._copies = self._caches[Side.CONSUMER], self._caches[Side.PROVIDER]
         path = scope.api.path()
@@ -236,12 +236,6 @@ class Syncer:
             self._hooks.on_braked(self.scope, self._sparing.question)
 
     async def _turn(self, key: Key) -> float | None:
-        if self._bound(key) is not None:
-            return await self._pass(key)
-        async with self._unhurried:
-            return await self._pass(key)
-
-    async def _pass(self, key: Key) -> float | None:
         entry = self.instances.get(key)
         if entry is None:
             self._memories.pop(key, None)

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from kbind.cluster.transport import Request
-from kbind.konnector.syncer import UNHURRIED
+from kbind.konnector.lane import FEW
 from kbind.testing.running import USER
 from tests.clusters.widgets import widget
 from tests.stories.telling import Story, tell
@@ -93,6 +93,6 @@ def test_an_unbinding_asks_for_few_deletions_at_a_time() -> None:
         story.clusters[1].faults.add(deletes, watched)
         await story.consumer.delete(bound)
         await story.consumer.gone(bound, 60)
-        assert most == UNHURRIED
+        assert most == FEW
 
     tell(main)

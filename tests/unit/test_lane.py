@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kbind.konnector.lane import AFTER_A_BUG, Lane
+from kbind.konnector.lane import AFTER_A_BUG, FEW, Lane
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -255,6 +255,37 @@ def test_closing_at_once_ends_what_has_not_begun() -> None:
         await lane.close(grace=0.0)
         await asyncio.sleep(10)
         assert (work.ended, now()) == ([], 10.0)
+
+    play(scene)
+
+
+def test_what_may_wait_leaves_room_for_others() -> None:
+    async def scene() -> None:
+        work = Work()
+        lane = Lane(work, limit=FEW + 2, later=lambda key: key.startswith("later"))
+        lane.add_all([f"later-{number}" for number in range(10 * FEW)])
+        await asyncio.sleep(0.5)
+        assert (work.at_once, len(lane)) == (FEW, 10 * FEW)
+        lane.add_all(["a", "b"])
+        assert work.times("a") == []
+        await asyncio.sleep(0)
+        assert work.times("a") == work.times("b") == [0.5]
+        await asyncio.sleep(20)
+        assert (work.most, len(work.begun), len(lane)) == (FEW + 2, 10 * FEW + 2, 0)
+
+    play(scene)
+
+
+def test_what_may_wait_has_its_turn_however_much_else_there_is() -> None:
+    async def scene() -> None:
+        work = Work()
+        lane = Lane(work, limit=FEW, later=lambda key: key.startswith("later"))
+        lane.add_all([f"{number}" for number in range(10 * FEW)])
+        lane.add_all([f"later-{number}" for number in range(FEW)])
+        await asyncio.sleep(FEW + 1.5)
+        at = [begun for key, begun in work.begun if key.startswith("later")]
+        assert at == [float(second) for second in range(1, FEW + 1)]
+        await lane.close(0.0)
 
     play(scene)
 
