@@ -16,7 +16,7 @@ from tests.model.run import play, told
 from tests.model.suite import FIRST
 
 SMALL = 6  # moves
-TRIED = 60  # sequences
+TRIED = 200  # sequences
 
 
 def overlay(folder: Path, table: str, rule: str, change: Callable[[Any], None]) -> tuple[Path]:
