@@ -12,6 +12,7 @@ from kbind.apis import BINDINGS, CLUSTER_BINDINGS, Api, Key
 from kbind.conditions import Judgement, judged
 from kbind.cover import Bound, Ref
 from kbind.errors import ClusterError, Forbidden, SpecInvalid
+from kbind.keeping import is_going
 from kbind.konnector import status as statuses
 from kbind.konnector.link import Link
 from kbind.konnector.shared import Shared
@@ -157,6 +158,9 @@ class BindingStatuses:
         if delivered is not None and delivered.reason not in (None, Reason.PAUSED):
             return (delivered.reason, delivered.message)
         if crd is None or connection_of(crd) != bound.connection:
+            if self._is_going(bound.connection):
+                text = f"Connection {bound.connection} is being deleted and brings no {name} over"
+                return (Reason.CONNECTION_NOT_READY, text)
             return (Reason.PENDING, f"the schema of {name} is on its way")
         if is_established(crd):
             return None
@@ -207,6 +211,10 @@ class BindingStatuses:
             return (Reason.PENDING, f"Connection {connection} is being set up")
         text = f"Connection {connection}: {ready['reason']}: {ready['message']}"
         return (Reason.CONNECTION_NOT_READY, text)
+
+    def _is_going(self, connection: str) -> bool:
+        entry = self._shared.caches.connections.get(Key("", connection))
+        return entry is not None and is_going(orjson.loads(entry.raw))
 
     def _denied(self, connection: str) -> str | None:
         denied = self._condition(connection, Condition.PERMISSION_DENIED)

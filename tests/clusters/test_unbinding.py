@@ -192,9 +192,13 @@ async def test_a_connection_waits_for_its_bindings_and_serves_them(
     assert "Binding team-a/bound" in message(seen, "Ready")
     await world.consumer.merge(one, {"spec": {"size": 2}})
     await world.provider.until(one, lambda seen: seen["spec"]["size"] == 2)
+    late = await world.consumer.create(binding([GADGETS], "team-a", "late"))
+    seen = await reason(world.consumer, late, "Ready", "ConnectionNotReady")
+    assert "is being deleted and brings no gadgets.example.org over" in message(seen, "Ready")
 
-    await world.consumer.delete(BOUND)
-    await world.consumer.gone(BOUND)
+    for each in (BOUND, late):
+        await world.consumer.delete(each)
+        await world.consumer.gone(each)
     await world.provider.gone(one)
     await world.consumer.gone(PROVIDER)
     assert finalizers(await world.consumer.get(SECRET)) == []

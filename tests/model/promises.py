@@ -58,11 +58,11 @@ class Broken(AssertionError):
 @dataclass(frozen=True, slots=True)
 class World:
     """What people may know at one time. unreadable: whether the provider could not be asked;
-    penniless: whether there was nothing to ask it with."""
+    bare: whether there was nothing to ask it with."""
 
     seen: Seen
     unreadable: bool
-    penniless: bool
+    bare: bool
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Model:
     def note(self, world: World) -> None:
         """After each move."""
         now = world.seen.time
-        if world.unreadable or world.penniless:
+        if world.unreadable or world.bare:
             if self._unreadable is None:
                 self._unreadable = now
             self._readable = 0.0
@@ -229,7 +229,7 @@ class Model:
             return False
         silent = self._unreadable is not None
         lasting = silent and write.time - (self._unreadable or 0.0) >= self.patience - LAG
-        return lasting or any(w.penniless for w in known)
+        return lasting or any(w.bare for w in known)
 
     def _on_definition(self, write: Write, known: list[World]) -> Iterator[tuple[str, str]]:
         def meant(seen: Seen) -> bool:

@@ -112,8 +112,8 @@ class Run:
     async def look(self) -> World:
         seen = await self.stage.seen()
         filled = any((s.get("data") or {}).get("kubeconfig") for s in seen.secrets)
-        penniless = not (filled and seen.connections)
-        return World(seen, self.stage.away or self.stage.denied, penniless)
+        bare = not (filled and seen.connections)
+        return World(seen, self.stage.away or self.stage.denied, bare)
 
     async def heal(self) -> None:
         """All that was broken is mended, and what is missing is there again; what was deleted
