@@ -235,6 +235,19 @@ class Bind(Move):
 
 
 @dataclass(frozen=True, slots=True)
+class Rebind(Move):
+    namespace: str
+    policy: str
+
+    def __str__(self) -> str:
+        return f"edit {called(self.namespace)}: {self.policy}"
+
+    async def play(self, stage: Stage) -> None:
+        policy = {"spec": {"conflictPolicy": self.policy}}
+        await stage.consumer.merge(bound(self.namespace), policy)
+
+
+@dataclass(frozen=True, slots=True)
 class Unbind(Move):
     namespace: str
 
