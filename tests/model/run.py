@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import time as wall
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +48,7 @@ from tests.model.tap import Write
 # and discoveries during which nothing may be written.
 CONVERGE, LOOK = 900.0, 5.0
 QUIET = 4
+PLAYS = 300  # of a sequence that is shrunk
 PATIENT = 90.0  # seconds that clusters may take in real time
 
 
@@ -205,16 +205,16 @@ class Story:
 Player = Callable[[Sequence[Move]], Broken | None]
 
 
-def shrink(seed: int, moves: Sequence[Move], broken: Broken, again: Player, budget: float) -> Story:
-    """Leaves out what the same promise is broken without, and makes simpler what is left, for
-    *budget* seconds."""
-    end = wall.monotonic() + budget
+def shrink(seed: int, moves: Sequence[Move], broken: Broken, again: Player) -> Story:
+    """Leaves out what the same promise is broken without, and makes simpler what is left."""
+    left = PLAYS
     best, size = list(moves), len(moves)
 
     def breaks(tried: list[Move]) -> bool:
-        nonlocal best, broken
-        if wall.monotonic() > end:
+        nonlocal best, broken, left
+        if not left:
             return False
+        left -= 1
         found = again(tried)
         if found is None or found.promise != broken.promise:
             return False
@@ -242,10 +242,10 @@ def _simpler(move: Move) -> list[Move]:
     return []
 
 
-def told(seed: int, overlays: tuple[Path, ...] = (), budget: float = 30.0) -> Story | None:
+def told(seed: int, overlays: tuple[Path, ...] = ()) -> Story | None:
     """Plays the sequence of a seed; where it breaks a promise, answers it made small."""
     moves = sequence(seed)
     broken = play(moves, seed, overlays)
     if broken is None:
         return None
-    return shrink(seed, moves, broken, lambda tried: play(tried, seed, overlays), budget)
+    return shrink(seed, moves, broken, lambda tried: play(tried, seed, overlays))

@@ -15,7 +15,7 @@ from tests.model.drawing import sequence
 from tests.model.run import play, told
 from tests.model.suite import FIRST
 
-SMALL = 6  # moves
+SMALL = 8  # moves
 TRIED = 200  # sequences
 
 
