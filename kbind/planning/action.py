@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -50,6 +50,8 @@ class Manifest:
 async def delete(rehearsal: Rehearsal, deletion: Deletion) -> str:
     """Deletes one object on the draft, and answers what that was. Raises KbindError."""
     api, bound = _api(rehearsal, deletion.kind)
+    if not deletion.name:
+        raise KbindError(f"{api.kind}: which one?", hint="the name is empty")
     if api.namespaced and not deletion.namespace:
         raise KbindError(f"{api.kind} {deletion.name}: in which namespace?", hint="name it with -n")
     key = Key((deletion.namespace or "") if api.namespaced else "", deletion.name)
@@ -144,7 +146,12 @@ def _manifest(document: Any, place: str, namespace: str | None) -> Manifest:
     name = text(metadata.get("name")) if isinstance(metadata, dict) else ""
     if not isinstance(metadata, dict) or not name:
         raise KbindError(f"{place}: {api.kind} without metadata.name")
-    own = dict(metadata)
+    for field, form in _FORMS.items():
+        if not _holds_texts(metadata.get(field), form):
+            title = f"{place}: {api.kind} {name}"
+            raise KbindError(f"{title}: metadata.{field} has another form than API servers take")
+    # What only servers write is passed over, as they do.
+    own = {n: value for n, value in metadata.items() if n != "deletionTimestamp"}
     if api.namespaced:
         own["namespace"] = text(metadata.get("namespace")) or namespace
         if not own["namespace"]:
@@ -152,7 +159,7 @@ def _manifest(document: Any, place: str, namespace: str | None) -> Manifest:
             raise KbindError(f"{place}: {api.kind} {name} is in no namespace", hint=hint)
     else:
         own.pop("namespace", None)
-    obj = document | {"metadata": own}
+    obj = {n: value for n, value in document.items() if n != "status"} | {"metadata": own}
     if api == SECRETS:
         obj = _with_data(obj, place)
     elif api != NAMESPACES:
@@ -160,15 +167,33 @@ def _manifest(document: Any, place: str, namespace: str | None) -> Manifest:
     return Manifest(place, api, obj)
 
 
+_FORMS: Final[dict[str, type[dict[str, Any] | list[Any]]]] = {
+    "annotations": dict,
+    "labels": dict,
+    "finalizers": list,
+}
+
+
 def _with_data(secret: Object, place: str) -> Object:
     """As a server stores it. Raises KbindError."""
     plain, data = secret.get("stringData") or {}, secret.get("data") or {}
-    if not isinstance(plain, dict) or not isinstance(data, dict):
+    if not _holds_texts(plain, dict) or not _holds_texts(data, dict):
         name = secret["metadata"]["name"]
         raise KbindError(f"{place}: Secret {name}: data has another form than a Secret's")
-    encoded = {n: base64.b64encode(str(text).encode()).decode() for n, text in plain.items()}
+    encoded = {n: base64.b64encode((text or "").encode()).decode() for n, text in plain.items()}
     rest = {name: value for name, value in secret.items() if name != "stringData"}
-    return rest | {"data": data | encoded}
+    return rest | {"data": {n: text or "" for n, text in data.items()} | encoded}
+
+
+def _holds_texts(value: Any, form: type[dict[str, Any] | list[Any]]) -> bool:
+    """Whether *value* is absent, or a *form* of texts; a mapping may leave some empty."""
+    if value is None:
+        return True
+    if not isinstance(value, form):
+        return False
+    if isinstance(value, dict):
+        return all(each is None or isinstance(each, str) for each in value.values())
+    return all(isinstance(each, str) for each in value)
 
 
 def _check(api: Api, obj: Object, title: str) -> None:
@@ -179,8 +204,14 @@ def _check(api: Api, obj: Object, title: str) -> None:
             raise KeyError("spec")
         if api == CONNECTIONS:
             reference = spec["kubeconfigSecretRef"]
-            texts = [reference["namespace"], reference["name"], reference.get("key", "")]
+            texts = [
+                reference["namespace"],
+                reference["name"],
+                reference.get("key", words.DEFAULT_KEY),
+            ]
             policies(obj)
+            if not isinstance(spec.get("autoBind", False), bool):
+                raise TypeError("autoBind")
         else:
             texts = [spec["connectionRef"]["name"], *(each["name"] for each in spec["apis"])]
             if not spec["apis"]:
@@ -188,6 +219,8 @@ def _check(api: Api, obj: Object, title: str) -> None:
             Bound.of(api.kind, obj | {"metadata": obj["metadata"] | {"creationTimestamp": ""}})
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("a name that is no text")
+        if not all(texts):
+            raise KbindError(f"{title}: a name in the spec is empty")
     except (SpecInvalid, Stop) as error:
         raise KbindError(f"{title}: {error}") from error
     except KeyError as error:

@@ -41,3 +41,5 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["plan", "-f", str(file)])
     assert result.exit_code == 1
     assert result.stderr == f"error: {file} cannot be read: it is no text\n"
+    result = CliRunner().invoke(main, ["plan", "-f", "-"], input=b"\xff\xfe")
+    assert result.stderr == "error: - cannot be read: it is no text\n"

@@ -131,6 +131,7 @@ async def test_what_it_cannot_find_it_says(
         (("Gadget", "one"), 'there is no kind "Gadget" here'),
         (("Gadget", "one"), f"known are: Binding, ClusterBinding, Connection, {WIDGETS}"),
         (("Binding", "bound"), "name it with -n"),
+        (("Binding", "", "-n", "team-a"), "Binding: which one?"),
         (("Binding", "bound", "-n", "team-a"), "no Binding team-a/bound on the consumer"),
         (("widgets", "none", "-n", "team-a"), "no Widget team-a/none on the consumer"),
     ):

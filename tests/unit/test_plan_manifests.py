@@ -77,9 +77,30 @@ def test_several_documents_of_several_files_come_in_order() -> None:
             "does not understand it",
         ),
         (SECRET.replace('{kubeconfig: "{}"}', "3"), "form"),
+        (SECRET.replace("YQ==", "5"), "form"),
+        (SECRET.replace('"{}"', "{a: 1}"), "form"),
+        (SECRET.replace("namespace: kbind", "namespace: kbind, finalizers: 5"), "metadata.finali"),
+        (CONNECTION.replace("{name: provider}", "{name: x, annotations: 5}"), "metadata.annota"),
+        (CONNECTION.replace("{name: provider}", "{name: x, labels: {a: 5}}"), "metadata.labels"),
+        (CONNECTION.replace("provider-kubeconfig}", "p}, autoBind: maybe"), "form"),
+        (
+            CONNECTION.replace("name: provider-kubeconfig", "name: ''"),
+            "a name in the spec is empty",
+        ),
+        (
+            BINDING.replace("Binding", "ClusterBinding").replace("widgets.example.org", "''"),
+            "a name in the spec is empty",
+        ),
     ],
 )
 def test_what_cannot_be_planned_is_named(text: str, said: str) -> None:
     with pytest.raises(KbindError) as raised:
         manifests([("m.yaml", text)], None)
     assert said in str(raised.value)
+
+
+def test_what_only_servers_write_is_passed_over() -> None:
+    written = CONNECTION.replace("{name: provider}", "{name: x, deletionTimestamp: 2026-01-01}")
+    (found,) = manifests([("m.yaml", f"{written}status: {{conditions: 5}}\n")], None)
+    assert found.obj["metadata"] == {"name": "x"}
+    assert "status" not in found.obj
