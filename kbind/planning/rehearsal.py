@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -17,7 +18,7 @@ from kbind.cluster.identity import identity
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Transport
 from kbind.cover import Ref
-from kbind.errors import ClusterError, KbindError, NotServed
+from kbind.errors import ClusterError, KbindError, NotFound, NotServed
 from kbind.hooks import Sources
 from kbind.jsons import encode
 from kbind.konnector.agent import Konnector
@@ -58,7 +59,8 @@ class HandLedSyncer(Syncer):
         cannot be read; a provider that cannot is what passes then find."""
         if only is not None:
             path = self.scope.api.path(only)
-            self.instances.learn(await self._passes.clients[Side.CONSUMER].get(path))
+            with suppress(NotFound):  # nothing held it
+                self.instances.learn(await self._passes.clients[Side.CONSUMER].get(path))
             return
         await self._here.relist()
         if self._there is not None:

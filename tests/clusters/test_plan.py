@@ -177,6 +177,13 @@ async def test_an_instance(world: World, konnector: RunningKonnector) -> None:
     assert f"1 {WIDGETS} not let go yet" in notes(found)
 
 
+async def test_an_instance_that_nothing_holds(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    await world.consumer.create(widget("far", "team-b", size=1))
+    found = await compare(world, Deletion("Widget", "far", "team-b"))
+    assert [(change.act, str(change.key)) for change in found.changes] == [("delete", "team-b/far")]
+
+
 async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> None:
     await begin(world, BOUND)
     await copied(world, widget("one", size=1))
