@@ -260,9 +260,8 @@ def _copies_left(rehearsal: Rehearsal) -> Iterator[Note]:
         obj = write.after
         event = (write.place.group, write.place.plural) == (EVENTS.group, EVENTS.plural)
         if event and obj is not None and obj.get("reason") == Reason.COPIES_LEFT:
-            yield Note(
-                f"once the provider has not answered for {words.PERIOD * 2:.0f} s: {obj['message']}"
-            )
+            waits = f"once the provider has not answered for {words.PERIOD * 2:.0f} s"
+            yield Note(f"{waits}, or at once without credentials: {obj['message']}")
 
 
 def _conditions(rehearsal: Rehearsal) -> Iterator[Note]:

@@ -240,7 +240,7 @@ async def test_a_provider_that_does_not_answer(world: World) -> None:
         found = await compare(world, Deletion("ClusterBinding", "everywhere"))
     assert acts(found, "Widget", "provider") == {}
     assert acts(found, "CustomResourceDefinition") == {"delete": [WIDGETS]}
-    assert "not answered for 60 s: " in notes(found)
+    assert "not answered for 60 s, or at once without credentials: " in notes(found)
     assert "team-a/one" in notes(found)
 
 
