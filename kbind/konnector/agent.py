@@ -384,8 +384,9 @@ class Konnector:
         if question is None:
             del link.braked[api]
         else:
+            if api not in link.braked:
+                log.warning("a brake holds copies", api=api, question=question)
             link.braked[api] = question
-            log.warning("a brake holds copies", api=api, question=question)
         self._wake(scope.connection)
 
     def _lost(self, connection: str) -> None:

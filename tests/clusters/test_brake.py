@@ -45,6 +45,11 @@ async def gold_and_lead(world: World, konnector: RunningKonnector, *counts: int)
     return made
 
 
+async def says(world: World, text: str) -> None:
+    """Waits until the Connection says so."""
+    await world.consumer.until(PROVIDER, lambda seen: text in message(seen, "Ready"))
+
+
 @asynccontextmanager
 async def under(world: World, brake: Brake) -> AsyncIterator[RunningKonnector]:
     """A konnector with the overlay."""
@@ -81,6 +86,19 @@ async def test_an_overlay_that_would_delete_very_much_waits_to_be_confirmed(
             await world.consumer.until(each, lambda seen: finalizers(seen) == [])
         await ready(world.consumer, PROVIDER)
         assert await world.provider.get(made[0])
+        assert len(await events(world.consumer, seen, "Braked")) == 1
+
+
+async def test_it_says_once_what_it_holds_however_much_that_becomes(
+    world: World, konnector: RunningKonnector
+) -> None:
+    made = await gold_and_lead(world, konnector, 1, 5)
+    async with under(world, HALF_OR_TWO):
+        seen = await reason(world.consumer, PROVIDER, "Ready", "Braked", "True")
+        await event(world.consumer, seen, "Braked")
+        for left, each in ((4, made[1]), (3, made[2])):
+            await world.consumer.merge(each, {"metadata": {"labels": None}})
+            await says(world, f"{WIDGETS}: {left} of 6 copies would be deleted")
         assert len(await events(world.consumer, seen, "Braked")) == 1
 
 
