@@ -26,6 +26,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         (("-f", "/"), 1, "error: / cannot be read: Is a directory"),
         (("-f", "-"), 1, "error: there is nothing to apply"),
         (("--delete", "Binding", "x", "--rules", "/no/such/folder"), 1, "/no/such/folder"),
+        (("--delete", "Binding", "x", "--rules", ""), 2, "--rules': it names nothing"),
         (("--delete", "Binding", "x", "--kubeconfig", "/no/such/file"), 1, "/no/such/file"),
     ],
 )
