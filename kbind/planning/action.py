@@ -11,7 +11,7 @@ import orjson
 
 from kbind import words
 from kbind.apis import CONNECTIONS, NAMESPACES, SECRETS, Api, Key
-from kbind.cover import Bound
+from kbind.cover import Bound, Ref
 from kbind.errors import ClusterError, KbindError, NotFound, SpecInvalid
 from kbind.jsons import encode
 from kbind.konnector.bindings import APIS
@@ -57,7 +57,7 @@ async def delete(rehearsal: Rehearsal, deletion: Deletion) -> str:
     key = Key((deletion.namespace or "") if api.namespaced else "", deletion.name)
     consumer = rehearsal.shared.consumer
     try:
-        await consumer.get(api.path(key))
+        standing = await consumer.read(api.path(key))
         with rehearsal.journal.turn(user=True):
             await consumer.delete(api.path(key), uid=None)
     except NotFound:
@@ -67,6 +67,8 @@ async def delete(rehearsal: Rehearsal, deletion: Deletion) -> str:
         rehearsal.only = key
     elif api == CONNECTIONS:
         rehearsal.connections.add(key.name)
+    else:
+        rehearsal.concern(Ref(api.kind, key), standing)
     return f"delete {api.kind} {key}"
 
 

@@ -217,7 +217,7 @@ class Rehearsal(Konnector):
             if write.place.group == words.GROUP and not write.is_trace:
                 kind = next((k for k, api in APIS.items() if api.plural == write.place.plural), "")
                 if kind:
-                    self._concern(Ref(kind, write.place.key), write.before, write.after)
+                    self.concern(Ref(kind, write.place.key), write.before, write.after)
             if write.side is Side.CONSUMER and write.place.plural == CRDS.plural:
                 self.concern_api(write.place.key.name)
         for name in self.apis:
@@ -233,7 +233,8 @@ class Rehearsal(Konnector):
     def _extent(self) -> int:
         return sum(len(namespaces) for namespaces in self.apis.values())
 
-    def _concern(self, ref: Ref, *versions: Object | None) -> None:
+    def concern(self, ref: Ref, *versions: Object | None) -> None:
+        """A binding is concerned, and what it lists in any of its versions."""
         self.refs.add(ref)
         for binding in versions:
             if binding is not None:
@@ -247,7 +248,7 @@ class Rehearsal(Konnector):
         for ref in self.shared.all_bindings():
             binding = self.binding(ref)
             if binding is not None and binding["spec"]["connectionRef"]["name"] == name:
-                self._concern(ref, binding)
+                self.concern(ref, binding)
 
     def users_of(self, secret: Key) -> list[str]:
         """The Connections that have their credentials from a Secret."""

@@ -192,6 +192,9 @@ async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> No
     found = await compare(world, Deletion("Binding", "bound", "team-a"))
     assert [(change.act, change.kind) for change in found.changes] == [("delete", "Binding")]
     assert "Paused: paused, so its deletion waits" in notes(found)
+    found = await compare(world, Deletion("Binding", "bound", "team-a"))
+    assert not found.changes  # it is being deleted already
+    assert "Paused: paused, so its deletion waits" in notes(found)
 
 
 @asynccontextmanager
