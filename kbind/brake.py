@@ -17,9 +17,14 @@ class Brake:
     share: float = 0.5
     count: int = 20
 
+    @property
+    def on(self) -> bool:
+        """Whether it is ever asked."""
+        return self.share > 0 and self.count > 0
+
     def stops(self, going: int, of: int) -> bool:
         """Whether *going* copies of so many are too much."""
-        return self.share > 0 < self.count < going and going > of * self.share
+        return self.on and going > self.count and going > of * self.share
 
 
 def is_confirmed(connection: Mapping[str, Any]) -> bool:
@@ -27,6 +32,15 @@ def is_confirmed(connection: Mapping[str, Any]) -> bool:
     annotations = connection["metadata"].get("annotations") or {}
     confirmed: bool = annotations.get(words.CONFIRM) == words.TRUE
     return confirmed
+
+
+def was_holding(connection: Mapping[str, Any], what: str) -> bool:
+    """Whether a Connection's status says that a brake holds something. what: an API, or autoBind,
+    which the question opens with."""
+    conditions = (connection.get("status") or {}).get("conditions") or ()
+    ready = next((c for c in conditions if c["type"] == words.Condition.READY), None)
+    braked = ready is not None and ready["reason"] == words.Reason.BRAKED
+    return braked and ready is not None and f"{what}: " in ready["message"]
 
 
 def question(what: str) -> str:

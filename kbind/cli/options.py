@@ -48,6 +48,8 @@ class Overlay(click.ParamType[Path]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path:
+        if not str(value):
+            self.fail("it names nothing", param, ctx)  # and is not the working directory
         path = Path(str(value))
         return path if path.exists() else resources.overlays().get(str(value), path)
 

@@ -74,8 +74,9 @@ def plan(
     from kbind.cli.plan_text import lines
     from kbind.cluster.connect import connect_own
     from kbind.logs import configure
-    from kbind.planning.action import Deletion, manifests
+    from kbind.planning.action import Deletion
     from kbind.planning.foreseen import Foreseen
+    from kbind.planning.manifests import manifests
     from kbind.planning.planner import plan as foresee
     from kbind.rulebook import load
 
@@ -101,7 +102,8 @@ def plan(
 
 def _read(name: str) -> str:
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text()
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return raw.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise KbindError(f"{name} cannot be read: {reason}") from error

@@ -15,7 +15,7 @@ import structlog
 
 from kbind import words
 from kbind.apis import BINDINGS, CLUSTER_BINDINGS, CONNECTIONS, CRDS, Key
-from kbind.brake import is_confirmed
+from kbind.brake import is_confirmed, was_holding
 from kbind.cluster.backoff import delay
 from kbind.cluster.client import Client
 from kbind.cluster.identity import identity
@@ -328,10 +328,15 @@ class Konnector:
             paused=lambda: wish.connection in shared.paused,
             confirmed=lambda: wish.connection in shared.confirmed,
             brake=shared.settings.brake,
+            braked=self._was_braked(wish),
             now=shared.timestamp,
             recheck=shared.settings.recheck,
             hooks=Hooks(self._syncer_state, shared.on_report, self._lost, self._braked),
         )
+
+    def _was_braked(self, wish: Wish) -> bool:
+        entry = self.shared.caches.connections.get(Key("", wish.connection))
+        return entry is not None and was_holding(orjson.loads(entry.raw), wish.served.api.name)
 
     def _syncer_state(self, api: str) -> None:
         for bound in self.shared.coverage().listing(api):
@@ -349,8 +354,9 @@ class Konnector:
         if question is None:
             del link.braked[api]
         else:
+            if api not in link.braked:
+                log.warning("a brake holds copies", api=api, question=question)
             link.braked[api] = question
-            log.warning("a brake holds copies", api=api, question=question)
         self._wake(scope.connection)
 
     def _lost(self, connection: str) -> None:

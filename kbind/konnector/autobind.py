@@ -10,7 +10,7 @@ import structlog
 
 from kbind import words
 from kbind.apis import CLUSTER_BINDINGS, Key
-from kbind.brake import is_confirmed, question
+from kbind.brake import is_confirmed, question, was_holding
 from kbind.calls import Call, Verb
 from kbind.cover import Ref
 from kbind.errors import ClusterError, Conflict, NotFound
@@ -49,7 +49,9 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
     own = shared.bound(Ref("ClusterBinding", Key("", name)))
     held = shared.holds(name) or (own is not None and shared.holds_binding(own))
     for step in () if held else decision.steps or ():
-        if step is Step.UNBIND and (braked := _brake(shared, connection, standing)):
+        before = link.auto_bound.reason == Reason.BRAKED
+        holds = before or was_holding(connection, "autoBind")
+        if step is Step.UNBIND and (braked := _brake(shared, connection, standing, holds)):
             return braked
         call = binding_call(step, connection, sorted(link.exports or ()), standing)
         if call is None:
@@ -69,15 +71,23 @@ async def auto_bind(shared: Shared, connection: Mapping[str, Any], on: bool, lin
 
 
 def _brake(
-    shared: Shared, connection: Mapping[str, Any], standing: Mapping[str, Any] | None
+    shared: Shared,
+    connection: Mapping[str, Any],
+    standing: Mapping[str, Any] | None,
+    holds: bool,
 ) -> Outcome | None:
     """Why a ClusterBinding is not taken away although nothing is exported: very much would go with
-    it, and nobody on this side asked for that."""
+    it, and nobody on this side asked for that. holds: it did so before, and once it does a smaller
+    number is no answer."""
     if standing is None or is_confirmed(connection):
         return None
     counts = {api["name"]: shared.held(api["name"]) for api in standing["spec"]["apis"]}
-    stops = shared.settings.brake.stops
-    many = [f"{count} of {api}" for api, count in counts.items() if stops(count, count)]
+    brake = shared.settings.brake
+    many = [
+        f"{count} of {api}"
+        for api, count in counts.items()
+        if count and ((holds and brake.on) or brake.stops(count, count))
+    ]
     if not many:
         return None
     text = (

@@ -130,9 +130,10 @@ class ConnectionRunner:
         await self._write(connection, judgements)
 
     async def _ask(self, connection: Mapping[str, Any], link: Link) -> None:
-        """One Event for each brake that holds something."""
-        for text in link.questions:
-            if text in link.told:
+        """One Event for each brake that holds something, however much that is by now."""
+        link.told &= link.questions.keys()
+        for api, text in link.questions.items():
+            if api in link.told:
                 continue
             call = keeping.braked(connection, text, self._shared.timestamp())
             try:
@@ -142,7 +143,7 @@ class ConnectionRunner:
             except ClusterError as error:
                 log.warning("an Event was not written", error=str(error))
                 continue
-            link.told.add(text)
+            link.told.add(api)
 
     def _stopped(self, stop: Stop) -> list[Judgement]:
         self._shared.failed[self.name] = asyncio.get_running_loop().time()

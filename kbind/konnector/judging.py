@@ -126,7 +126,7 @@ def _note(link: Link, policies: Policies, paused: bool) -> str:
         notes.append(f"schema source Auto uses {link.source_name}")
     if link.parting:
         notes.append(link.parting)
-    notes.extend(link.questions)
+    notes.extend(link.questions.values())
     if link.auto_bound.message and link.auto_bound.message not in notes:
         notes.append(link.auto_bound.message)
     if link.heartbeat.note:

@@ -34,8 +34,8 @@ class Link:
     that what was known stands; empty_since: when discovery first found none, and has since.
     delivered: by API; memo: what that was decided on, so that nothing unchanged is read again.
     braked: by API, what rules would delete of it that nobody asked for, and that is too much at
-    once; told: what of that an Event has said. parting: that the Secret with the credentials is
-    being deleted. Times are the loop's, in seconds.
+    once; told: of which of these an Event has said so. parting: that the Secret with the
+    credentials is being deleted. Times are the loop's, in seconds.
     """
 
     connection: str
@@ -60,10 +60,11 @@ class Link:
     parting: str = ""
 
     @property
-    def questions(self) -> list[str]:
-        """What brakes have stopped."""
-        own = [self.auto_bound.message] if self.auto_bound.reason == Reason.BRAKED else []
-        return own + [text for _, text in sorted(self.braked.items())]
+    def questions(self) -> dict[str, str]:
+        """What brakes have stopped, by API, "" for the ClusterBinding of autoBind."""
+        bound = self.auto_bound
+        own = {"": bound.message} if bound.reason == Reason.BRAKED else {}
+        return own | dict(sorted(self.braked.items()))
 
     @property
     def source(self) -> SchemaSource:

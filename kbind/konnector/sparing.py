@@ -17,10 +17,14 @@ from kbind.words import PERIOD
 
 
 class Sparing:
-    """The brake of one API. question: what it asks for while it holds something."""
+    """The brake of one API. question: what it asks for while it holds something; holds: whether it
+    did so before the konnector started anew."""
 
-    def __init__(self, api: str, brake: Brake, confirmed: Callable[[], bool]) -> None:
+    def __init__(
+        self, api: str, brake: Brake, confirmed: Callable[[], bool], *, holds: bool
+    ) -> None:
         self.question: str | None = None
+        self._holds = holds
         self._api = api
         self._brake = brake
         self._confirmed = confirmed
@@ -56,12 +60,15 @@ class Sparing:
         before = len(self._gone)
         stops = self._brake.stops(len(self._spared) + before, copies + before)
         # Once it holds, a smaller number is no answer.
-        if self._spared and (stops or self.question) and not self._confirmed():
+        holds = stops or (self._holds and self._brake.on)
+        self._holds = bool(self._spared) and holds and not self._confirmed()
+        if self._holds:
             rules = ", ".join(sorted(set(self._spared.values())))
-            what = (
-                f"{self._api}: {len(self._spared)} of {copies} copies would be deleted by {rules}"
+            some = f"{len(self._spared)} of {copies} copies"
+            self.question = question(
+                f"{self._api}: {some} would be deleted by {rules}, though nobody deleted their "
+                "instances or bindings"
             )
-            self.question = question(f"{what}, though nobody deleted their instances or bindings")
             return ()
         self.question = None
         self._granted.update(self._spared)

@@ -75,6 +75,7 @@ class Syncer:
         paused: Callable[[], bool],
         confirmed: Callable[[], bool],
         brake: Brake,
+        braked: bool,
         now: Callable[[], str],
         recheck: float,
         hooks: Hooks,
@@ -84,7 +85,7 @@ class Syncer:
         self.paused: set[Key] = set()  # instances that wait for an annotation of their own
         self._coverage = coverage
         self._paused = paused
-        self._sparing = Sparing(scope.api.name, brake, confirmed)
+        self._sparing = Sparing(scope.api.name, brake, confirmed, holds=braked)
         self._now = now
         self._recheck = recheck
         self._hooks = hooks

@@ -124,6 +124,7 @@ class Unbinding:
         syncer = self._syncers.get(api)
         reaches = syncer is not None and syncer.reaches
         provider = self._silence.provider(key, connection, reaches=reaches)
+        # Where it is not certain yet, the rules say whether that has to be waited for.
         decision = self._shared.book.decide(
             "cleanup",
             {
@@ -140,7 +141,6 @@ class Unbinding:
         text = f"{api}: {count} of {most} instances left"
         if decision.verdict == Undoing.UNBIND:
             self._end(key, Cover.UNBINDING)
-            syncer = self._syncers.get(api)
             obstacle = None if syncer is None else syncer.obstacle(ref.key.namespace)
             return text if obstacle is None else f"{text}; {obstacle}"
         if decision.verdict == Undoing.ABANDON and ours is not None:

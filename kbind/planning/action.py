@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +9,12 @@ from typing import Any
 import orjson
 
 from kbind import words
-from kbind.apis import CONNECTIONS, NAMESPACES, SECRETS, Api, Key
-from kbind.cover import Bound
-from kbind.errors import ClusterError, KbindError, NotFound, SpecInvalid
+from kbind.apis import CONNECTIONS, SECRETS, Api, Key
+from kbind.cover import Ref
+from kbind.errors import ClusterError, KbindError, NotFound
 from kbind.jsons import encode
-from kbind.konnector.bindings import APIS
-from kbind.konnector.discovery import policies
-from kbind.konnector.judging import Stop
 from kbind.manifests import documents
+from kbind.planning.manifests import Manifest
 from kbind.planning.rehearsal import Rehearsal
 from kbind.planning.served import Object
 from kbind.resources import folder
@@ -35,15 +32,6 @@ class Deletion:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """An object to apply. place: its file and document, for messages."""
-
-    place: str
-    api: Api
-    obj: Object
-
-
 # --- deletion --------------------------------------------------------------------------------
 
 
@@ -55,7 +43,7 @@ async def delete(rehearsal: Rehearsal, deletion: Deletion) -> str:
     key = Key((deletion.namespace or "") if api.namespaced else "", deletion.name)
     consumer = rehearsal.shared.consumer
     try:
-        await consumer.get(api.path(key))
+        standing = await consumer.read(api.path(key))
         with rehearsal.journal.turn(user=True):
             await consumer.delete(api.path(key), uid=None)
     except NotFound:
@@ -65,6 +53,8 @@ async def delete(rehearsal: Rehearsal, deletion: Deletion) -> str:
         rehearsal.only = key
     elif api == CONNECTIONS:
         rehearsal.connections.add(key.name)
+    else:
+        rehearsal.concern(Ref(api.kind, key), standing)
     return f"delete {api.kind} {key}"
 
 
@@ -107,93 +97,6 @@ def _words(crd: Mapping[str, Any]) -> set[str]:
 
 
 # --- application -----------------------------------------------------------------------------
-
-
-def manifests(files: Iterable[tuple[str, str]], namespace: str | None) -> list[Manifest]:
-    """What *files* (names and texts) hold, in order. namespace: of Bindings and Secrets that name
-    none. Raises KbindError that names file and document."""
-    found = [
-        _manifest(document, f"{name}, document {number}", namespace)
-        for name, text in files
-        for number, document in enumerate(documents(text, name), 1)
-    ]
-    if not found:
-        raise KbindError("there is nothing to apply", hint="the files hold no document")
-    return found
-
-
-_KINDS = {
-    **{(words.API_VERSION, api.kind): api for api in (CONNECTIONS, *APIS.values())},
-    **{(api.api_version, api.kind): api for api in (NAMESPACES, SECRETS)},
-}
-
-
-def _manifest(document: Any, place: str, namespace: str | None) -> Manifest:
-    def text(value: Any) -> str:
-        return value if isinstance(value, str) else ""
-
-    if not isinstance(document, dict):
-        raise KbindError(f"{place}: this is no object")
-    asked = (text(document.get("apiVersion")), text(document.get("kind")))
-    api = _KINDS.get(asked)
-    if api is None:
-        kinds = ", ".join(f"{kind} of {version}" for version, kind in _KINDS)
-        what = f"{asked[1] or 'an object without kind'} of {asked[0] or 'no apiVersion'}"
-        raise KbindError(f"{place}: {what} cannot be planned", hint=f"these can: {kinds}")
-    metadata = document.get("metadata")
-    name = text(metadata.get("name")) if isinstance(metadata, dict) else ""
-    if not isinstance(metadata, dict) or not name:
-        raise KbindError(f"{place}: {api.kind} without metadata.name")
-    own = dict(metadata)
-    if api.namespaced:
-        own["namespace"] = text(metadata.get("namespace")) or namespace
-        if not own["namespace"]:
-            hint = "set metadata.namespace, or name one with -n"
-            raise KbindError(f"{place}: {api.kind} {name} is in no namespace", hint=hint)
-    else:
-        own.pop("namespace", None)
-    obj = document | {"metadata": own}
-    if api == SECRETS:
-        obj = _with_data(obj, place)
-    elif api != NAMESPACES:
-        _check(api, obj, f"{place}: {api.kind} {name}")
-    return Manifest(place, api, obj)
-
-
-def _with_data(secret: Object, place: str) -> Object:
-    """As a server stores it. Raises KbindError."""
-    plain, data = secret.get("stringData") or {}, secret.get("data") or {}
-    if not isinstance(plain, dict) or not isinstance(data, dict):
-        name = secret["metadata"]["name"]
-        raise KbindError(f"{place}: Secret {name}: data has another form than a Secret's")
-    encoded = {n: base64.b64encode(str(text).encode()).decode() for n, text in plain.items()}
-    rest = {name: value for name, value in secret.items() if name != "stringData"}
-    return rest | {"data": data | encoded}
-
-
-def _check(api: Api, obj: Object, title: str) -> None:
-    """Raises KbindError for what the API server would not take, as far as syncing looks at it."""
-    spec = obj.get("spec")
-    try:
-        if not isinstance(spec, dict):
-            raise KeyError("spec")
-        if api == CONNECTIONS:
-            reference = spec["kubeconfigSecretRef"]
-            texts = [reference["namespace"], reference["name"], reference.get("key", "")]
-            policies(obj)
-        else:
-            texts = [spec["connectionRef"]["name"], *(each["name"] for each in spec["apis"])]
-            if not spec["apis"]:
-                raise KbindError(f"{title}: spec.apis lists nothing")
-            Bound.of(api.kind, obj | {"metadata": obj["metadata"] | {"creationTimestamp": ""}})
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError("a name that is no text")
-    except (SpecInvalid, Stop) as error:
-        raise KbindError(f"{title}: {error}") from error
-    except KeyError as error:
-        raise KbindError(f"{title}: {error.args[0]} is missing") from error
-    except (AttributeError, TypeError) as error:
-        raise KbindError(f"{title}: the spec has another form than the CRD says") from error
 
 
 async def apply(rehearsal: Rehearsal, wanted: Iterable[Manifest]) -> str:

@@ -11,6 +11,7 @@ from kbind import words
 from kbind.apis import CONNECTIONS, EVENTS, Key
 from kbind.facts import Cover, Duty, Life, Some, Standing, Undoing, Verdict
 from kbind.konnector.passes import Report
+from kbind.konnector.shared import Settings
 from kbind.plan import Decision
 from kbind.planning.journal import Journal, Write
 from kbind.planning.rehearsal import Rehearsal
@@ -260,9 +261,9 @@ def _copies_left(rehearsal: Rehearsal) -> Iterator[Note]:
         obj = write.after
         event = (write.place.group, write.place.plural) == (EVENTS.group, EVENTS.plural)
         if event and obj is not None and obj.get("reason") == Reason.COPIES_LEFT:
-            yield Note(
-                f"once the provider has not answered for {words.PERIOD * 2:.0f} s: {obj['message']}"
-            )
+            patience = Settings().patience
+            waits = f"once the provider has not answered for {patience:.0f} s"
+            yield Note(f"{waits}, or at once without credentials: {obj['message']}")
 
 
 def _conditions(rehearsal: Rehearsal) -> Iterator[Note]:
@@ -284,9 +285,8 @@ def _connection(rehearsal: Rehearsal, each: str) -> Object | None:
 
 
 def _speaks(condition: Object) -> bool:
-    pending = condition["reason"] in (Reason.PENDING, Reason.UNBINDING)
-    asked = condition["reason"] in (Reason.PAUSED, Reason.BRAKED)
-    return asked or (condition["status"] == "False" and not pending)
+    usual = (Reason.AS_EXPECTED, Reason.PENDING, Reason.UNBINDING)
+    return condition["reason"] not in usual
 
 
 def _unseen(rehearsal: Rehearsal) -> Iterator[str]:

@@ -8,8 +8,9 @@ from kbind.cluster.connect import connect
 from kbind.cluster.transport import Transport
 from kbind.hooks import Sources
 from kbind.planning import action
-from kbind.planning.action import Deletion, Manifest
+from kbind.planning.action import Deletion
 from kbind.planning.foreseen import Foreseen, foreseen
+from kbind.planning.manifests import Manifest
 from kbind.planning.rehearsal import Connect, Rehearsal
 from kbind.rulebook import Rulebook
 

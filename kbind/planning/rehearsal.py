@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -17,7 +18,7 @@ from kbind.cluster.identity import identity
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Transport
 from kbind.cover import Ref
-from kbind.errors import ClusterError, KbindError, NotServed
+from kbind.errors import ClusterError, KbindError, NotFound, NotServed
 from kbind.hooks import Sources
 from kbind.jsons import encode
 from kbind.konnector.agent import Konnector
@@ -58,7 +59,8 @@ class HandLedSyncer(Syncer):
         cannot be read; a provider that cannot is what passes then find."""
         if only is not None:
             path = self.scope.api.path(only)
-            self.instances.learn(await self._passes.clients[Side.CONSUMER].get(path))
+            with suppress(NotFound):  # nothing held it
+                self.instances.learn(await self._passes.clients[Side.CONSUMER].get(path))
             return
         await self._here.relist()
         if self._there is not None:
@@ -215,7 +217,7 @@ class Rehearsal(Konnector):
             if write.place.group == words.GROUP and not write.is_trace:
                 kind = next((k for k, api in APIS.items() if api.plural == write.place.plural), "")
                 if kind:
-                    self._concern(Ref(kind, write.place.key), write.before, write.after)
+                    self.concern(Ref(kind, write.place.key), write.before, write.after)
             if write.side is Side.CONSUMER and write.place.plural == CRDS.plural:
                 self.concern_api(write.place.key.name)
         for name in self.apis:
@@ -231,7 +233,8 @@ class Rehearsal(Konnector):
     def _extent(self) -> int:
         return sum(len(namespaces) for namespaces in self.apis.values())
 
-    def _concern(self, ref: Ref, *versions: Object | None) -> None:
+    def concern(self, ref: Ref, *versions: Object | None) -> None:
+        """A binding is concerned, and what it lists in any of its versions."""
         self.refs.add(ref)
         for binding in versions:
             if binding is not None:
@@ -245,7 +248,7 @@ class Rehearsal(Konnector):
         for ref in self.shared.all_bindings():
             binding = self.binding(ref)
             if binding is not None and binding["spec"]["connectionRef"]["name"] == name:
-                self._concern(ref, binding)
+                self.concern(ref, binding)
 
     def users_of(self, secret: Key) -> list[str]:
         """The Connections that have their credentials from a Secret."""

@@ -27,6 +27,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
         (("-f", "/"), 1, "error: / cannot be read: Is a directory"),
         (("-f", "-"), 1, "error: there is nothing to apply"),
         (("--delete", "Binding", "x", "--rules", "/no/such/folder"), 1, "/no/such/folder"),
+        (("--delete", "Binding", "x", "--rules", ""), 2, "--rules': it names nothing"),
         (("--delete", "Binding", "x", "--kubeconfig", "/no/such/file"), 1, "/no/such/file"),
     ],
 )
@@ -42,3 +43,5 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["plan", "-f", str(file)])
     assert result.exit_code == 1
     assert result.stderr == f"error: {file} cannot be read: it is no text\n"
+    result = CliRunner().invoke(main, ["plan", "-f", "-"], input=b"\xff\xfe")
+    assert result.stderr == "error: - cannot be read: it is no text\n"

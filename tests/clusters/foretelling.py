@@ -14,8 +14,9 @@ from kbind.cluster.connect import connect
 from kbind.cluster.kubeconfig import parse
 from kbind.errors import ClusterError, KbindError
 from kbind.jsons import encode
-from kbind.planning.action import Deletion, manifests
+from kbind.planning.action import Deletion
 from kbind.planning.foreseen import Act, Foreseen
+from kbind.planning.manifests import manifests
 from kbind.planning.planner import plan
 from kbind.rulebook import load
 from kbind.testing.handles import Handle, Object, find_condition, key, new

@@ -126,6 +126,10 @@ async def test_very_much_is_not_undone_without_a_question(
     assert lists(WIDGETS)(await world.consumer.get(OWN))
     await world.consumer.merge(made[0], {"spec": {"size": 7}})
     await world.provider.until(made[0], lambda seen: seen["spec"].get("size") == 7)
+    await world.consumer.delete(made[0])
+    fewer = "20 of widgets.example.org"
+    await world.consumer.until(PROVIDER, lambda seen: fewer in message(seen, "Ready"))
+    assert lists(WIDGETS)(await world.consumer.get(OWN))
 
     confirmed = {"metadata": {"annotations": {words.CONFIRM: words.TRUE}}}
     await world.consumer.merge(PROVIDER, confirmed)

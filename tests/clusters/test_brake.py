@@ -45,6 +45,11 @@ async def gold_and_lead(world: World, konnector: RunningKonnector, *counts: int)
     return made
 
 
+async def says(world: World, text: str) -> None:
+    """Waits until the Connection says so."""
+    await world.consumer.until(PROVIDER, lambda seen: text in message(seen, "Ready"))
+
+
 @asynccontextmanager
 async def under(world: World, brake: Brake) -> AsyncIterator[RunningKonnector]:
     """A konnector with the overlay."""
@@ -84,18 +89,34 @@ async def test_an_overlay_that_would_delete_very_much_waits_to_be_confirmed(
         assert len(await events(world.consumer, seen, "Braked")) == 1
 
 
+async def test_it_says_once_what_it_holds_however_much_that_becomes(
+    world: World, konnector: RunningKonnector
+) -> None:
+    made = await gold_and_lead(world, konnector, 1, 5)
+    async with under(world, HALF_OR_TWO):
+        seen = await reason(world.consumer, PROVIDER, "Ready", "Braked", "True")
+        await event(world.consumer, seen, "Braked")
+        for left, each in ((4, made[1]), (3, made[2])):
+            await world.consumer.merge(each, {"metadata": {"labels": None}})
+            await says(world, f"{WIDGETS}: {left} of 6 copies would be deleted")
+        assert len(await events(world.consumer, seen, "Braked")) == 1
+
+
 async def test_it_waits_after_a_restart_too_and_says_so_once(
     world: World, konnector: RunningKonnector
 ) -> None:
     made = await gold_and_lead(world, konnector, 1, 3)
     async with under(world, HALF_OR_TWO) as running:
         seen = await reason(world.consumer, PROVIDER, "Ready", "Braked", "True")
-        await running.restart()
+        await running.stop()
+        await world.consumer.merge(made[1], {"metadata": {"labels": None}})  # two would be few
+        await running.start()
         await running.look_again(made[-1], 1)
         await reason(world.consumer, PROVIDER, "Ready", "Braked", "True")
         for each in made:
             assert await world.provider.get(each)
-        assert len(await events(world.consumer, seen, "Braked")) == 1
+        told = await events(world.consumer, seen, "Braked")
+        assert len(told) == len({each["message"] for each in told}) <= 2
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,13 @@ async def test_an_instance(world: World, konnector: RunningKonnector) -> None:
     assert f"1 {WIDGETS} not let go yet" in notes(found)
 
 
+async def test_an_instance_that_nothing_holds(world: World, konnector: RunningKonnector) -> None:
+    await begin(world, BOUND)
+    await world.consumer.create(widget("far", "team-b", size=1))
+    found = await compare(world, Deletion("Widget", "far", "team-b"))
+    assert [(change.act, str(change.key)) for change in found.changes] == [("delete", "team-b/far")]
+
+
 async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> None:
     await begin(world, BOUND)
     await copied(world, widget("one", size=1))
@@ -184,6 +191,9 @@ async def test_a_paused_binding(world: World, konnector: RunningKonnector) -> No
     await paused_binding(world.consumer, BOUND)
     found = await compare(world, Deletion("Binding", "bound", "team-a"))
     assert [(change.act, change.kind) for change in found.changes] == [("delete", "Binding")]
+    assert "Paused: paused, so its deletion waits" in notes(found)
+    found = await compare(world, Deletion("Binding", "bound", "team-a"))
+    assert not found.changes  # it is being deleted already
     assert "Paused: paused, so its deletion waits" in notes(found)
 
 
@@ -233,7 +243,7 @@ async def test_a_provider_that_does_not_answer(world: World) -> None:
         found = await compare(world, Deletion("ClusterBinding", "everywhere"))
     assert acts(found, "Widget", "provider") == {}
     assert acts(found, "CustomResourceDefinition") == {"delete": [WIDGETS]}
-    assert "not answered for 60 s: " in notes(found)
+    assert "not answered for 60 s, or at once without credentials: " in notes(found)
     assert "team-a/one" in notes(found)
 
 
