@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +57,26 @@ def test_everything_asked_for_is_pinned() -> None:
     assert runtime <= set(pins("konnector"))
     for requirements in (*extras, asked["build-system"]["requires"]):
         assert named(requirements) <= set(pins("dev"))
+
+
+def test_what_runs_beside_a_cluster_imports_nothing_else() -> None:
+    runtime = set(pins("konnector"))
+    distributions = packages_distributions()
+    of_tests = (ROOT / "kbind" / "testing", ROOT / "kbind" / "demo")
+    for folder in ("kbind", "plugins/kbind_sources"):
+        for file in (ROOT / folder).rglob("*.py"):
+            if any(part in file.parents for part in of_tests):
+                continue
+            for name in imports(file) - set(sys.stdlib_module_names) - {"kbind", "kbind_sources"}:
+                assert {normal(each) for each in distributions[name]} & runtime, f"{file}: {name}"
+
+
+def imports(file: Path) -> set[str]:
+    """The packages that a module imports anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return {name.partition(".")[0] for name in found}
