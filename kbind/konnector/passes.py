@@ -73,6 +73,7 @@ class Passes:
         bound: Bound | None,
         memory: Memory,
         now: str,
+        *,
         unserved: ClusterError | None = None,
         ending: Cover = Cover.UNCOVERED,
         paused: bool = False,

@@ -260,10 +260,10 @@ class Syncer:
                 self._bound(key),
                 memory,
                 self._now(),
-                self._unserved,
-                self._coverage().ending(self.scope.api.name, key.namespace),
-                self._paused(),
-                self._sparing.spares(key),
+                unserved=self._unserved,
+                ending=self._coverage().ending(self.scope.api.name, key.namespace),
+                paused=self._paused(),
+                sparing=self._sparing.spares(key),
             )
         except GuardViolation as error:
             log.error("a guard stopped a pass; please report it", key=str(key), error=str(error))

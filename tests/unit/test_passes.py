@@ -66,7 +66,7 @@ async def run(
     passes = Passes(scope(fits=fits), BOOK, cast("dict[Side, Client]", clients))
     raw = None if known is None else orjson.dumps(known)
     memory = memory or Memory(UID)
-    return await passes.run(KEY, made, raw, binding, memory, NOW, unserved, paused=paused)
+    return await passes.run(KEY, made, raw, binding, memory, NOW, unserved=unserved, paused=paused)
 
 
 def rules(report: Report) -> list[str]:
