@@ -132,9 +132,12 @@ class Unbinding:
                 "others": Some.SOME if others else Some.NONE,
                 "provider": provider or Provider.REACHABLE,
                 "standing": standing,
-                "instances": Some.SOME if count else Some.NONE,
+                "instances": Some.NONE if count == 0 else Some.SOME,
             },
         )
+        if count is None and decision.verdict != Undoing.DONE:
+            return f"{api}: its CRD serves no version, so its instances cannot be looked at"
+        count = count or 0
         if decision.verdict == Undoing.UNBIND and provider is None:
             return f"{api}: waiting for the provider; {count} instances left"
         most = self._most[key] = max(count, self._most.get(key, 0))
@@ -193,8 +196,11 @@ class Unbinding:
         except NotFound:
             return None
 
-    async def _left(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> int:
-        """How many instances carry something to undo that no live binding covers."""
+    async def _left(self, ref: Ref, connection: str, crd: Mapping[str, Any]) -> int | None:
+        """How many instances carry something to undo that no live binding covers; None where
+        nobody can tell."""
+        if served(crd) is None:
+            return None
         syncer = self._syncers.get(crd["metadata"]["name"])
         if syncer is not None and syncer.follows:
             return syncer.left(ref.key.namespace)

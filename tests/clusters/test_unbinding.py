@@ -138,6 +138,27 @@ async def test_a_definition_that_was_never_ours_is_left(
     assert await world.consumer.get(two) == two
 
 
+async def test_what_cannot_be_looked_at_is_not_taken_for_undone(
+    world: World, konnector: RunningKonnector
+) -> None:
+    await world.consumer.install_crd(crd(exported=False))
+    await begin(world, EVERYWHERE, schema={"pullPolicy": "None"})
+    (one,) = await copied(world, widget("one", size=1))
+    versions = (await world.consumer.get(crd_ref()))["spec"]["versions"]
+    unserved = [version | {"served": False} for version in versions]
+    await world.consumer.merge(crd_ref(), {"spec": {"versions": unserved}})
+    await world.consumer.delete(EVERYWHERE)
+    seen = await reason(world.consumer, EVERYWHERE, "Ready", "Unbinding")
+    assert "serves no version" in message(seen, "Ready")
+    assert not (await world.consumer.get(crd_ref()))["metadata"].get("deletionTimestamp")
+    assert await world.provider.get(one)
+
+    await world.consumer.merge(crd_ref(), {"spec": {"versions": versions}})
+    await world.consumer.gone(EVERYWHERE)
+    await world.consumer.gone(crd_ref())
+    await world.provider.gone(one)
+
+
 async def test_a_copy_that_others_hold_is_not_awaited(
     world: World, konnector: RunningKonnector
 ) -> None:
