@@ -38,6 +38,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 HERE = "endings"
 BOUND = binding([WIDGETS], HERE)
+EVERYWHERE = binding([WIDGETS], name="everywhere")
 NAMESPACE = new("v1", "Namespace", HERE)
 FOREIGN = "example.org/holds"
 ORPHAN = {"metadata": {"annotations": {words.DELETION_POLICY: words.ORPHAN}}}
@@ -152,6 +153,9 @@ async def test_a_namespace_that_goes_is_drained(
     async with begun(world, "one", "two", "three", "orphan") as (relay, made):
         if reachable:
             await world.provider.merge(made[0], {"metadata": {"finalizers": [FOREIGN]}})
+            # Binding and instances go in any order, and a binding that is undone awaits no copy.
+            await world.consumer.create(EVERYWHERE)
+            await synced(world.consumer, EVERYWHERE)
         else:
             await down(world, relay)
         await world.consumer.delete(NAMESPACE)
