@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kbind import words
+from kbind.conditions import find
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ def is_confirmed(connection: Mapping[str, Any]) -> bool:
 def was_holding(connection: Mapping[str, Any], what: str) -> bool:
     """Whether a Connection's status says that a brake holds something. what: an API, or autoBind,
     which the question opens with."""
-    conditions = (connection.get("status") or {}).get("conditions") or ()
-    ready = next((c for c in conditions if c["type"] == words.Condition.READY), None)
-    braked = ready is not None and ready["reason"] == words.Reason.BRAKED
-    return braked and ready is not None and f"{what}: " in ready["message"]
+    ready = find(connection, words.Condition.READY)
+    if ready is None or ready["reason"] != words.Reason.BRAKED:
+        return False
+    return f"{what}: " in ready["message"]
 
 
 def question(what: str) -> str:

@@ -25,6 +25,12 @@ class Judgement:
     message: str = ""
 
 
+def find(obj: Mapping[str, Any] | None, type_: Condition) -> Mapping[str, Any] | None:
+    """The condition of that type on one of kbind's own objects, or None."""
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
+    return next((c for c in conditions if c["type"] == type_), None)
+
+
 def judged(
     judgements: Iterable[Judgement],
     standing: Iterable[Mapping[str, Any]],

@@ -27,6 +27,11 @@ class Decision:
     reason: str | None = None
     recheck: Recheck = Recheck.ON_EVENT
 
+    @property
+    def name(self) -> str:
+        """``<table>/<rule>``."""
+        return f"{self.table}/{self.rule}"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -39,5 +44,5 @@ class Plan:
 
     @property
     def rules(self) -> list[str]:
-        """The rules that were met, ``<table>/<rule>``, in order."""
-        return [f"{decision.table}/{decision.rule}" for decision in self.decisions]
+        """The names of the rules that were met, in order."""
+        return [decision.name for decision in self.decisions]

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from kbind.cli.text import columns, wrapped
-from kbind.planning.foreseen import Act, Change, Foreseen, Note, name
+from kbind.planning.foreseen import Act, Change, Foreseen, Note
 from kbind.steps import Side
 
 NAMED: Final = 10
@@ -44,7 +44,7 @@ def lines(found: Foreseen, *, all_names: bool) -> Iterator[str]:
 
 
 def _likeness(change: Change) -> tuple[str, ...]:
-    rules = (name(decision) for decision in change.decisions)
+    rules = (decision.name for decision in change.decisions)
     return (change.kind, change.api, change.connection, *rules, "", *change.steps)
 
 
@@ -60,7 +60,7 @@ def _group(changes: Sequence[Change], all_names: bool) -> Iterator[str]:
     by = "you " if first.user else ""
     yield f"{where}: {by}{first.act} {len(changes)} {first.api}"
     yield from wrapped("  ", _names([str(change.key) for change in changes], all_names))
-    yield from columns(((name(each), each.why) for each in first.decisions), "    ")
+    yield from columns(((each.name, each.why) for each in first.decisions), "    ")
     if first.steps:
         yield from wrapped("    steps  ", ", ".join(first.steps))
 
@@ -77,4 +77,4 @@ def _note(note: Note, all_names: bool) -> Iterator[str]:
     if note.names:
         yield from wrapped("      ", _names(note.names, all_names))
     if note.decision is not None:
-        yield from columns([(name(note.decision), note.decision.why)], "      ")
+        yield from columns([(note.decision.name, note.decision.why)], "      ")

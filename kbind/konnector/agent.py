@@ -335,8 +335,8 @@ class Konnector:
         )
 
     def _was_braked(self, wish: Wish) -> bool:
-        entry = self.shared.caches.connections.get(Key("", wish.connection))
-        return entry is not None and was_holding(orjson.loads(entry.raw), wish.served.api.name)
+        connection = self.shared.connection(wish.connection)
+        return connection is not None and was_holding(connection, wish.served.api.name)
 
     def _syncer_state(self, api: str) -> None:
         for bound in self.shared.coverage().listing(api):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import orjson
 
 from kbind.apis import BINDINGS, CLUSTER_BINDINGS, Api, Key
-from kbind.conditions import Judgement, judged
+from kbind.conditions import Judgement, find, judged
 from kbind.cover import Bound, Ref
 from kbind.errors import ClusterError, Forbidden, SpecInvalid
 from kbind.keeping import is_going
@@ -213,8 +213,8 @@ class BindingStatuses:
         return (Reason.CONNECTION_NOT_READY, text)
 
     def _is_going(self, connection: str) -> bool:
-        entry = self._shared.caches.connections.get(Key("", connection))
-        return entry is not None and is_going(orjson.loads(entry.raw))
+        found = self._shared.connection(connection)
+        return found is not None and is_going(found)
 
     def _denied(self, connection: str) -> str | None:
         denied = self._condition(connection, Condition.PERMISSION_DENIED)
@@ -224,9 +224,7 @@ class BindingStatuses:
         return message
 
     def _condition(self, connection: str, condition: Condition) -> Mapping[str, Any] | None:
-        entry = self._shared.caches.connections.get(Key("", connection))
-        status = (orjson.loads(entry.raw).get("status") if entry is not None else None) or {}
-        return next((c for c in status.get("conditions") or () if c["type"] == condition), None)
+        return find(self._shared.connection(connection), condition)
 
 
 def _first(problems: list[tuple[str, str] | None]) -> tuple[str, str] | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import orjson
 
+from kbind.apis import Key
 from kbind.brake import Brake
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
@@ -92,6 +94,12 @@ class Shared:
     def timestamp(self) -> str:
         """Now, RFC 3339 in UTC, to the second."""
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def connection(self, name: str) -> dict[str, Any] | None:
+        """A Connection as it is known now."""
+        entry = self.caches.connections.get(Key("", name))
+        found: dict[str, Any] | None = None if entry is None else orjson.loads(entry.raw)
+        return found
 
     def scope(self, how: Served, connection: str, *, fits: bool = True) -> Scope:
         """What all instances of an API have in common that comes through *connection*."""

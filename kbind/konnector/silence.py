@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import orjson
-
 from kbind import keeping
-from kbind.apis import Key
 from kbind.cover import Ref
 from kbind.facts import Provider
 from kbind.konnector.shared import Shared
@@ -53,8 +50,7 @@ class Silence:
     def _is_hopeless(self, connection: str) -> bool:
         """Whether there is nothing to ask a provider with. What a Connection's status says of its
         credentials may be of another time."""
-        entry = self._shared.caches.connections.get(Key("", connection))
-        found = None if entry is None else orjson.loads(entry.raw)
+        found = self._shared.connection(connection)
         if found is None or (keeping.is_going(found) and not keeping.is_kept(found)):
             return True
         return connection in self._shared.bare

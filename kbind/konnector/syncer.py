@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import orjson
@@ -231,10 +231,15 @@ class Syncer:
         if not self._complete:
             self._complete = True
             self._hooks.on_state(self.scope.api.name)
+        self._lane.add_all(self._weighed())
+
+    def _weighed(self) -> Collection[Key]:
+        """The instances whose copies the brake lets go; what it holds is told."""
         before = self._sparing.question
-        self._lane.add_all(self._sparing.weigh(len(self._copies), _seconds()))
+        granted = self._sparing.weigh(len(self._copies), _seconds())
         if self._sparing.question != before:
             self._hooks.on_braked(self.scope, self._sparing.question)
+        return granted
 
     async def _turn(self, key: Key) -> float | None:
         entry = self.instances.get(key)

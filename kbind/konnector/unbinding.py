@@ -294,4 +294,4 @@ def _standing(crd: Mapping[str, Any] | None, connection: str) -> Standing:
         return Standing.UNMANAGED
     if connection_of(crd) != connection:
         return Standing.ELSEWHERE
-    return Standing.GOING if crd["metadata"].get("deletionTimestamp") else Standing.HERE
+    return Standing.GOING if keeping.is_going(crd) else Standing.HERE

@@ -13,7 +13,7 @@ from kbind import words
 from kbind.cover import Bound
 from kbind.errors import ClusterError, NotFound, ServerFailed
 from kbind.facts import ConflictPolicy, Copy, Cover, DeletionPolicy, Hold, Life, Pause
-from kbind.keeping import is_held
+from kbind.keeping import is_going, is_held
 from kbind.ownership import owner
 from kbind.pausing import is_paused
 from kbind.steps import Side
@@ -37,8 +37,7 @@ def duty_facts(
 ) -> dict[str, str]:
     """The facts of the duty table. bound: the covering binding; connection: the schema's; ending:
     the cover where that binding does not name it; paused: whether that Connection is."""
-    metadata = instance["metadata"]
-    annotations = metadata.get("annotations") or {}
+    annotations = instance["metadata"].get("annotations") or {}
     orphan = annotations.get(words.DELETION_POLICY) == words.ORPHAN
     if bound is not None and bound.connection == connection:
         cover = Cover.BOUND
@@ -47,7 +46,7 @@ def duty_facts(
     else:
         cover = ending
     return {
-        "life": Life.DELETING if metadata.get("deletionTimestamp") else Life.ALIVE,
+        "life": Life.DELETING if is_going(instance) else Life.ALIVE,
         "cover": cover,
         "hold": Hold.OURS if is_held(instance) else Hold.NONE,
         "policy": DeletionPolicy.ORPHAN if orphan else DeletionPolicy.DELETE,

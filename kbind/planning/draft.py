@@ -17,6 +17,7 @@ from kbind.apis import CRDS, EVENTS, NAMESPACES, Key
 from kbind.cluster.client import APPLY, MERGE_PATCH
 from kbind.cluster.transport import Reply, Request, Stream, Transport
 from kbind.jsons import encode
+from kbind.keeping import is_going
 from kbind.planning import served
 from kbind.planning.journal import Write, current
 from kbind.planning.served import Object, Place, Refused, Target
@@ -210,7 +211,7 @@ class Draft:
 
     def _delete(self, place: Place, standing: Object, options: Object) -> Reply:
         served.check(standing, options.get("preconditions") or {})
-        if served.is_going(standing):
+        if is_going(standing):
             return _ok(encode(standing))
         going = self._parting(standing)
         if (place.group, place.plural) == (CRDS.group, CRDS.plural):
@@ -229,14 +230,14 @@ class Draft:
         for key in list(self._known.get((group, plural), {})):
             place = Place(group, plural, key)
             obj = self.standing(place)
-            if obj is not None and not served.is_going(obj):
+            if obj is not None and not is_going(obj):
                 self._put(place, obj, self._parting(obj), echo=True)
         self._end_crd(group, plural)
 
     def _end_crd(self, group: str, plural: str) -> None:
         place = Place(CRDS.group, CRDS.plural, Key("", f"{plural}.{group}"))
         crd = self.standing(place) if place in self._changed else None
-        if crd is None or not served.is_going(crd):
+        if crd is None or not is_going(crd):
             return
         if not any(self._known.get((group, plural), {}).values()):
             self._put(place, crd, crd, echo=True)
@@ -255,7 +256,7 @@ class Draft:
         metadata = after["metadata"] | {"resourceVersion": str(FIRST + self._count)}
         after = after | {"metadata": metadata}
         raw = encode(after)
-        gone = served.is_going(after) and not served.is_held(after) and not keep
+        gone = is_going(after) and not served.is_held(after) and not keep
         self._of(place)[place.key] = None if gone else raw
         self._changed.add(place)
         left = None if gone else after

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from kbind import words
 from kbind.apis import CONNECTIONS, EVENTS, Key
+from kbind.conditions import find
 from kbind.facts import Cover, Duty, Life, Some, Standing, Undoing, Verdict
+from kbind.keeping import is_going
 from kbind.konnector.passes import Report
 from kbind.konnector.shared import Settings
 from kbind.plan import Decision
 from kbind.planning.journal import Journal, Write
 from kbind.planning.rehearsal import Rehearsal
-from kbind.planning.served import Object, Place, is_going
+from kbind.planning.served import Object, Place
 from kbind.steps import Side, Step
 from kbind.words import Condition, Reason
 
@@ -58,7 +60,7 @@ class Change:
             **place,
             "name": self.key.name,
             "by": "you" if self.user else "kbind",
-            "rules": [name(decision) for decision in self.decisions],
+            "rules": [decision.name for decision in self.decisions],
             "steps": [str(step) for step in self.steps],
             **({"waits": list(self.waits)} if self.waits else {}),
         }
@@ -74,7 +76,7 @@ class Note:
     names: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        rule = {} if self.decision is None else {"rule": name(self.decision)}
+        rule = {} if self.decision is None else {"rule": self.decision.name}
         return {"text": self.text, **({"names": list(self.names)} if self.names else {}), **rule}
 
 
@@ -95,14 +97,9 @@ class Foreseen:
             "action": self.action,
             "changes": [change.as_json() for change in self.changes],
             "notes": [note.as_json() for note in self.notes],
-            "rules": dict(sorted({name(each): each.why for each in met}.items())),
+            "rules": dict(sorted({each.name: each.why for each in met}.items())),
             "incomplete": list(self.incomplete),
         }
-
-
-def name(decision: Decision) -> str:
-    """``<table>/<rule>``."""
-    return f"{decision.table}/{decision.rule}"
 
 
 def foreseen(action: str, rehearsal: Rehearsal) -> Foreseen:
@@ -168,8 +165,8 @@ def _change(writes: list[Write], report: Report | None) -> Change | None:
 def _once(decisions: Iterable[Decision]) -> Iterator[Decision]:
     seen = set()
     for decision in decisions:
-        if name(decision) not in seen:
-            seen.add(name(decision))
+        if decision.name not in seen:
+            seen.add(decision.name)
             yield decision
 
 
@@ -274,9 +271,9 @@ def _conditions(rehearsal: Rehearsal) -> Iterator[Note]:
     ]
     seen += [(str(ref), rehearsal.binding(ref)) for ref in sorted(rehearsal.refs)]
     for title, obj in seen:
-        for condition in ((obj or {}).get("status") or {}).get("conditions") or ():
-            if condition["type"] == Condition.READY and _speaks(condition):
-                yield Note(f"{title}: {condition['reason']}: {condition['message']}")
+        ready = find(obj, Condition.READY)
+        if ready is not None and _speaks(ready):
+            yield Note(f"{title}: {ready['reason']}: {ready['message']}")
 
 
 def _connection(rehearsal: Rehearsal, each: str) -> Object | None:
@@ -284,7 +281,7 @@ def _connection(rehearsal: Rehearsal, each: str) -> Object | None:
     return rehearsal.draft.standing(place)
 
 
-def _speaks(condition: Object) -> bool:
+def _speaks(condition: Mapping[str, Any]) -> bool:
     usual = (Reason.AS_EXPECTED, Reason.PENDING, Reason.UNBINDING)
     return condition["reason"] not in usual
 
@@ -296,8 +293,7 @@ def _unseen(rehearsal: Rehearsal) -> Iterator[str]:
         link = rehearsal.shared.links.get(each)
         if connection is None or (link is not None and link.ready):
             continue
-        conditions = (connection.get("status") or {}).get("conditions") or ()
-        ready = next((c for c in conditions if c["type"] == Condition.READY), None)
+        ready = find(connection, Condition.READY)
         why = f": {ready['message']}" if ready is not None and ready["status"] == "False" else ""
         yield (
             f"Connection {each} is Ready for the konnector and could not be used from here, so its "

@@ -17,6 +17,7 @@ from kbind.cluster.client import Client
 from kbind.cluster.identity import identity
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Transport
+from kbind.conditions import find
 from kbind.cover import Ref
 from kbind.errors import ClusterError, KbindError, NotFound, NotServed
 from kbind.hooks import Sources
@@ -73,9 +74,7 @@ class HandLedSyncer(Syncer):
     def weigh(self) -> Collection[Key]:
         """The instances whose copies the brake lets go, once all have been looked at."""
         self._complete = True
-        granted = self._sparing.weigh(len(self._copies), asyncio.get_running_loop().time())
-        self._hooks.on_braked(self.scope, self._sparing.question)
-        return granted
+        return self._weighed()
 
     def touch(self, namespace: str = "") -> None:
         """Nothing: every round makes passes over everything."""
@@ -180,9 +179,9 @@ class Rehearsal(Konnector):
         for key in shared.caches.connections:
             connection = self.draft.standing(Place(words.GROUP, CONNECTIONS.plural, key))
             self._annotated(key.name, connection)
-            for condition in ((connection or {}).get("status") or {}).get("conditions") or ():
-                if (condition["type"], condition["status"]) == (Condition.READY, "True"):
-                    self.ready_before.add(key.name)
+            ready = find(connection, Condition.READY)
+            if ready is not None and ready["status"] == "True":
+                self.ready_before.add(key.name)
 
     async def rest(self) -> None:
         """Goes on until nothing changes any more. Raises KbindError."""

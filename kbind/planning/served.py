@@ -71,10 +71,6 @@ def target(path: str) -> Target | None:
     return Target("/".join(("", *root)), group, names[0], namespace, names[1], names[2])
 
 
-def is_going(obj: Mapping[str, Any]) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
-
-
 def is_held(obj: Mapping[str, Any]) -> bool:
     """Whether finalizers hold it, whoever's."""
     return bool(obj["metadata"].get("finalizers"))

@@ -130,7 +130,7 @@ class Recorder:
 
 
 def _rules(report: Report) -> dict[str, str]:
-    return {f"{d.table}/{d.rule}": d.why for d in report.plan.decisions}
+    return {d.name: d.why for d in report.plan.decisions}
 
 
 def _body(call: Call) -> Any:

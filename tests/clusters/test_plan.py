@@ -12,7 +12,7 @@ import pytest
 
 from kbind import resources, words
 from kbind.planning.action import Deletion
-from kbind.planning.foreseen import Foreseen, name
+from kbind.planning.foreseen import Foreseen
 from kbind.testing.handles import Object
 from kbind.testing.running import (
     RunningKonnector,
@@ -66,7 +66,7 @@ async def mixed(world: World) -> None:
 def rules(found: Foreseen, side: str, key: str) -> list[str]:
     """Those that lead to what becomes of one object."""
     return [
-        name(decision)
+        decision.name
         for change in found.changes
         if (change.side, str(change.key)) == (side, key)
         for decision in change.decisions
