@@ -12,7 +12,6 @@ import structlog
 from kbind import words
 from kbind.apis import Key
 from kbind.brake import Brake
-from kbind.cluster.answers import causes
 from kbind.cluster.backoff import delay
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
@@ -20,25 +19,21 @@ from kbind.cluster.reflector import Reflector
 from kbind.cover import Bound, Coverage
 from kbind.errors import (
     ClusterError,
-    Conflict,
     ExpressionFailed,
     GuardViolation,
-    NotFound,
     NotServed,
-    Throttled,
-    Unauthorized,
-    Unreachable,
 )
 from kbind.keeping import is_held, is_left
 from kbind.konnector import obstacles
+from kbind.konnector.due import LOST, due, seconds
 from kbind.konnector.lane import Lane
-from kbind.konnector.passes import Memory, Passes, Report, in_the_way, says
+from kbind.konnector.passes import Memory, Passes, Report
 from kbind.konnector.sparing import Sparing
 from kbind.pausing import is_paused
 from kbind.perform import SPEC_STEPS
 from kbind.rulebook import Rulebook
-from kbind.situation import Scope, Situation
-from kbind.steps import Recheck, Side, Step
+from kbind.situation import Scope
+from kbind.steps import Side, Step
 
 log = structlog.get_logger(__name__)
 
@@ -212,10 +207,10 @@ class Syncer:
         if served and not self._served:
             # What the old API refused may fit the new one.
             for memory in self._memories.values():
-                memory.retry_at = min(memory.retry_at, _seconds())
+                memory.retry_at = min(memory.retry_at, seconds())
             self.touch()
         self._served = served
-        if isinstance(self._lost, Unauthorized | Unreachable | NotServed):
+        if isinstance(self._lost, LOST):
             self._hooks.on_lost(self.scope.connection)
         self._hooks.on_state(self.scope.api.name)
 
@@ -236,7 +231,7 @@ class Syncer:
     def _weighed(self) -> Collection[Key]:
         """The instances whose copies the brake lets go; what it holds is told."""
         before = self._sparing.question
-        granted = self._sparing.weigh(len(self._copies), _seconds())
+        granted = self._sparing.weigh(len(self._copies), seconds())
         if self._sparing.question != before:
             self._hooks.on_braked(self.scope, self._sparing.question)
         return granted
@@ -251,7 +246,7 @@ class Syncer:
         memory = self._memories.get(key)
         if memory is None or memory.uid != entry.uid:
             memory = Memory(entry.uid)
-        if memory.retry_at and memory.retry_at <= _seconds():
+        if memory.retry_at and memory.retry_at <= seconds():
             memory.retry_at = 0.0
             for step in SPEC_STEPS:
                 memory.settled.pop(step, None)
@@ -278,9 +273,12 @@ class Syncer:
             self._memories[key] = memory
             log.warning("copying is not possible", key=str(key), error=str(error))
             return delay(memory.failures)
-        self._sparing.note(key, report, _seconds())
+        self._sparing.note(key, report, seconds())
         self._learn(key, report, memory)
-        again = self._next(report, memory)
+        again = due(report, memory, self._recheck)
+        failed = report.batch.failed
+        if failed is not None and isinstance(failed[1], LOST) and failed[1].side == Side.PROVIDER:
+            self._hooks.on_lost(self.scope.connection)
         if memory == Memory(entry.uid):
             self._memories.pop(key, None)
         else:
@@ -315,71 +313,6 @@ class Syncer:
             if standing is not None:
                 self._copies.forget(key, standing.uid)
 
-    def _next(self, report: Report, memory: Memory) -> float | None:
-        """When the key is due again: seconds, or None where an event will tell."""
-        if Step.TELL in report.plan.steps:
-            memory.told = memory.trouble
-        if report.batch.failed is None:
-            memory.homeless = False
-            if report.batch.calls:
-                # An answer may hold what somebody else changed meanwhile, and now that it is in
-                # the cache no event will tell of that. So nothing is at rest until a pass finds
-                # nothing left to write.
-                if any(call.step in SPEC_STEPS for call in report.batch.calls):
-                    memory.retry_at = 0.0
-                if not memory.retry_at:
-                    memory.failures = 0
-                return 0.0
-            if report.plan.recheck is Recheck.AT_THE_PASS:
-                return self._recheck
-            if memory.retry_at:
-                # The refusal stands: events of the object do not send its spec again.
-                return max(memory.retry_at - _seconds(), 0.0)
-            memory.failures = 0
-            memory.outdated = False
-            memory.trouble = memory.told = None
-            return None
-        again = self._after_failure(*report.batch.failed, report.batch.situation, memory)
-        if again is not None and report.batch.calls:
-            return min(again, delay(1))  # what was written before the failure: as above
-        return again
-
-    def _after_failure(
-        self, step: Step, error: ClusterError, situation: Situation, memory: Memory
-    ) -> float | None:
-        memory.failures += 1
-        first = memory.failures == 1
-        entries = in_the_way(situation, error) if step in SPEC_STEPS else None
-        match step, error:
-            case (Step.CREATE, NotFound()) if not memory.homeless:
-                memory.homeless = True
-                return 0.0
-            case (Step.CREATE | Step.ADOPT | Step.DELIVER | Step.DELETE, Conflict() | NotFound()):
-                memory.doubt = True
-                return 0.0 if first else delay(memory.failures)
-            case (Step.DELIVER, _) if entries and entries.alone and not memory.outdated:
-                memory.outdated = True
-                del memory.settled[step]
-                return 0.0
-            case (_, NotFound()):
-                return None  # the instance is gone, the watch will say so
-            case (_, Unauthorized() | Unreachable() | NotServed()) if error.side == Side.PROVIDER:
-                self._hooks.on_lost(self.scope.connection)
-        memory.trouble = says(error, entries) or memory.trouble
-        log.info(
-            "a step failed",
-            step=str(step),
-            api=self.scope.api.name,
-            error=str(error),
-            failures=memory.failures,
-        )
-        pause = delay(memory.failures)
-        if _of_the_server(error):
-            pause = delay(memory.failures, cap=self._recheck)
-        if step in SPEC_STEPS and step in memory.settled:
-            memory.retry_at = _seconds() + pause
-        return pause
-
     def _note(self, key: Key, refused: str | None, *, paused: bool) -> None:
         """What bindings count."""
         if self.conflicts.get(key) == refused and (key in self.paused) is paused:
@@ -393,21 +326,3 @@ class Syncer:
         else:
             self.paused.discard(key)
         self._hooks.on_state(self.scope.api.name)
-
-
-def _seconds() -> float:
-    """The loop's time."""
-    return asyncio.get_running_loop().time()
-
-
-def _of_the_server(error: ClusterError) -> bool:
-    """Whether a call would have failed whatever the object: it is not to wait for long after
-    its server has healed, as one that was refused for itself may."""
-    if isinstance(error, Unauthorized | Unreachable | NotServed | Throttled):
-        return True
-    return error.status in (502, 503, 504) or _of_a_going_namespace(error)
-
-
-def _of_a_going_namespace(error: ClusterError) -> bool:
-    """Whether nothing is created because the namespace is being deleted."""
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes(error.body))
