@@ -24,6 +24,11 @@ class Key(NamedTuple):
         return cls(metadata.get("namespace", ""), metadata["name"])
 
 
+def qualified(group: str, plural: str) -> str:
+    """``<plural>.<group>``, the plural alone in the core group ("")."""
+    return f"{plural}.{group}" if group else plural
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """One resource of one group and version. group: "" for the core group."""
@@ -36,8 +41,8 @@ class Api:
 
     @property
     def name(self) -> str:
-        """``<plural>.<group>``: a CRD's name, and what bindings list."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        """As CRDs are called, and as bindings list it."""
+        return qualified(self.group, self.plural)
 
     @property
     def api_version(self) -> str:

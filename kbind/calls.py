@@ -385,13 +385,17 @@ def _set_status(
         return None
     scope = situation.scope
     path = scope.api.path(situation.key, "status" if scope.status_subresource else None)
-    # Set whole: a merge would keep what the source has removed.
+    body = status_patch(target, status)
+    return Call(step, side, Verb.PATCH, path, body, manager, standing=standing)
+
+
+def status_patch(obj: Mapping[str, Any], status: Any) -> list[dict[str, Any]]:
+    """The JSON patch that sets the status of this very object, or removes it for None. Whole: a
+    merge would keep what the source has removed."""
     whole = {"op": "add", "path": "/status", "value": status}
     if status is None:
         whole = {"op": "remove", "path": "/status"}
-    uid = {"op": "test", "path": "/metadata/uid", "value": target["metadata"]["uid"]}
-    body = [uid, whole]
-    return Call(step, side, Verb.PATCH, path, body, manager, standing=standing)
+    return [{"op": "test", "path": "/metadata/uid", "value": obj["metadata"]["uid"]}, whole]
 
 
 _MAKERS: Final[dict[Step, Callable[[Situation], Call | None]]] = {

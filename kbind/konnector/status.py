@@ -9,6 +9,7 @@ import orjson
 
 from kbind import words
 from kbind.apis import Api, Key
+from kbind.calls import status_patch
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
 from kbind.copying import same
@@ -21,10 +22,7 @@ async def write(
     the server answers goes into *cache*. Raises ClusterError."""
     if same(standing.get("status") or {}, status):
         return False
-    body = [
-        {"op": "test", "path": "/metadata/uid", "value": standing["metadata"]["uid"]},
-        {"op": "add", "path": "/status", "value": status},
-    ]
     path = api.path(Key.of(standing), "status")
-    cache.learn(await client.patch(path, orjson.dumps(body), manager=words.MANAGER))
+    body = orjson.dumps(status_patch(standing, status))
+    cache.learn(await client.patch(path, body, manager=words.MANAGER))
     return True

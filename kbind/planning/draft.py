@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from kbind.apis import CRDS, EVENTS, NAMESPACES, Key
+from kbind.apis import CRDS, EVENTS, NAMESPACES, Key, qualified
 from kbind.cluster.client import APPLY, MERGE_PATCH
 from kbind.cluster.transport import Reply, Request, Stream, Transport
 from kbind.jsons import encode
@@ -130,8 +130,7 @@ class Draft:
 
     def _serves(self, target: Target) -> bool:
         """Whether a CRD that was created here defines the API."""
-        name = f"{target.plural}.{target.group}"
-        place = Place(CRDS.group, CRDS.plural, Key("", name))
+        place = _crd(target.group, target.plural)
         return place in self._changed and self.standing(place) is not None
 
     def _written(self, request: Request, target: Target) -> list[Object]:
@@ -235,7 +234,7 @@ class Draft:
         self._end_crd(group, plural)
 
     def _end_crd(self, group: str, plural: str) -> None:
-        place = Place(CRDS.group, CRDS.plural, Key("", f"{plural}.{group}"))
+        place = _crd(group, plural)
         crd = self.standing(place) if place in self._changed else None
         if crd is None or not is_going(crd):
             return
@@ -283,6 +282,11 @@ def _refusal(refused: Refused, name: str) -> Reply:
         "details": {"name": name},
     }
     return Reply(refused.status, _HEADERS, encode(status))
+
+
+def _crd(group: str, plural: str) -> Place:
+    """Where the CRD of an API stands."""
+    return Place(CRDS.group, CRDS.plural, Key("", qualified(group, plural)))
 
 
 def _selected(query: Mapping[str, str], obj: Mapping[str, Any]) -> bool:

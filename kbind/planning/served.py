@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from kbind.apis import CRDS, Key
+from kbind.apis import CRDS, Key, qualified
 from kbind.copying import same
 
 Object = dict[str, Any]
@@ -36,8 +36,8 @@ class Place(NamedTuple):
 
     @property
     def api(self) -> str:
-        """``<plural>.<group>``, or the plural alone in the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        """As CRDs are called."""
+        return qualified(self.group, self.plural)
 
 
 @dataclass(frozen=True, slots=True)

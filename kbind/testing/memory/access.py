@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kbind.apis import qualified
 from kbind.testing.memory.status import forbidden
 
 
@@ -40,7 +41,7 @@ class Access:
         subresource: str,
     ) -> None:
         """Raises Refusal (403) in the words of RBAC."""
-        resource = f"{plural}.{group}" if group else plural
+        resource = qualified(group, plural)
         full = f"{resource}/{subresource}" if subresource else resource
         for rule in reversed(self._rules):
             asked = ((rule.user, user), (rule.verb, verb), (rule.namespace, namespace))

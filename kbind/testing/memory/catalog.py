@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kbind.apis import qualified
 from kbind.testing.memory.atoms import Atom
 from kbind.testing.memory.resources import BUILTINS, Resource
 
@@ -20,7 +21,7 @@ class Catalog:
         }
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        name = f"{plural}.{group}" if group else plural
+        name = qualified(group, plural)
         for resource in self._versions.get(name, ()):
             if resource.version == version and resource.served:
                 return resource

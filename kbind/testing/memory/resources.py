@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from kbind.apis import qualified
 from kbind.testing.memory.atoms import Atom, compile_root
 from kbind.testing.memory.fields import FieldSet
 from kbind.testing.memory.managers import RESET_ALL_BUT_STATUS, RESET_STATUS
@@ -51,7 +52,7 @@ class Resource:
     @property
     def name(self) -> str:
         """As the store and CRDs know it."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        return qualified(self.group, self.plural)
 
     @property
     def api_version(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kbind.apis import qualified
 from kbind.jsons import encode
 
 Json = dict[str, Any]
@@ -87,10 +88,6 @@ def _about(group: str, kind: str, name: str) -> Json:
     if kind:
         details["kind"] = kind
     return details
-
-
-def qualified(group: str, plural: str) -> str:
-    return f"{plural}.{group}" if group else plural
 
 
 def not_found(group: str, plural: str, name: str) -> Refusal:
