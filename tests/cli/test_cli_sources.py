@@ -13,10 +13,12 @@ from kbind.hooks import loading
 def test_the_bundled_source_is_listed_with_where_it_comes_from() -> None:
     result = CliRunner().invoke(main, ["sources"])
     assert (result.exit_code, result.stderr) == (0, "")
-    head, *rows = [line.split() for line in result.stdout.splitlines()]
+    listed, _, auto = result.stdout.partition("\n\n")
+    head, *rows = [line.split() for line in listed.splitlines()]
     assert head == ["SOURCE", "PLUGIN", "MODULE", "PACKAGE"]
     assert ["CRD", "crd", "kbind_sources.crd", "kbind", __version__] in rows
     assert rows == sorted(rows)
+    assert auto.startswith("Auto takes CRD or OpenAPI")
 
 
 def test_a_broken_plugin_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
