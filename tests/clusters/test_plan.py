@@ -22,7 +22,7 @@ from kbind.testing.running import (
     connection_secret,
 )
 from tests.clusters.conftest import settings
-from tests.clusters.foretelling import acts, compare, planned
+from tests.clusters.foretelling import acts, compare
 from tests.clusters.relay import Relay
 from tests.clusters.scenes import PROVIDER, crd_ref, paused, paused_binding, reason, synced
 from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
@@ -337,6 +337,6 @@ async def test_a_definition_that_somebody_else_installed(
 
 async def test_an_api_that_nobody_exports(world: World, konnector: RunningKonnector) -> None:
     await begin(world)
-    found = await planned(world, [binding(["absent.example.org"], "team-a")])
+    found = await compare(world, [binding(["absent.example.org"], "team-a")])
     assert [change.kind for change in found.changes] == ["Binding"]
     assert "APINotExported: the provider does not export absent.example.org" in notes(found)
