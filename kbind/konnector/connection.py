@@ -290,9 +290,10 @@ class ConnectionRunner:
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
-                if isinstance(error, Unreachable | Unauthorized) and error.side == "provider":
+                silent = isinstance(error, Unreachable | Unauthorized) and error.side == "provider"
+                if silent and not place(name)[0]:
                     link.delivered[name] = outcome
-                    self.lost()  # true of all the others too
+                    self.lost()  # true of all the others too, unless the next pass finds otherwise
                     break
             if outcome is None:
                 outcome = Outcome(Reason.PENDING, f"CRD {name} changed meanwhile; trying again")
