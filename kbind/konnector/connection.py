@@ -15,7 +15,7 @@ import structlog
 from kbind import keeping
 from kbind.apis import CONNECTIONS, Key
 from kbind.cluster.client import Client
-from kbind.cluster.identity import identity
+from kbind.cluster.identity import identifier, uid_of
 from kbind.cluster.kubeconfig import Credentials
 from kbind.conditions import Judgement, judged
 from kbind.cover import Coverage
@@ -25,6 +25,8 @@ from kbind.errors import (
     Forbidden,
     KbindError,
     SchemaSourceError,
+    ServerFailed,
+    Throttled,
     Unauthorized,
     Unreachable,
 )
@@ -235,7 +237,13 @@ class ConnectionRunner:
 
     async def _identify(self, link: Link, connection: Mapping[str, Any]) -> None:
         try:
-            link.remote = await identity(link.client)
+            try:
+                link.identifier = await identifier(link.client)
+            except (ServerFailed, Throttled):
+                # Discovery is out of order; what the cluster is known by need not be.
+                if not link.identifier:
+                    raise
+            link.remote = await uid_of(link.client, link.identifier)
         except Forbidden as error:
             raise Stop(Condition.PERMISSION_DENIED, Reason.FORBIDDEN, str(error)) from error
         except ClusterError as error:
