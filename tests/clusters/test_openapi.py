@@ -15,6 +15,7 @@ from tests.clusters.access import IDENTITY, limit, may
 from tests.clusters.scenes import (
     PROVIDER,
     crd_ref,
+    events,
     kubeconfig_data,
     message,
     ready,
@@ -171,6 +172,46 @@ async def test_several_versions_are_served_and_the_preferred_one_is_stored(
     await world.provider.until(one, lambda seen: seen["spec"]["size"] == 1)
 
 
+async def test_a_new_version_is_moved_to_and_the_old_one_may_go(
+    world: World, konnector: RunningKonnector
+) -> None:
+    new_one, old = (
+        deepcopy(crd()["spec"]["versions"][0]) | {"name": name} for name in ("v1", "v1beta1")
+    )
+    await hidden(world)
+    await world.provider.delete(crd_ref())
+    await world.provider.gone(crd_ref())
+    offered = crd(exported=False)
+    offered["spec"]["versions"] = [old]
+    await world.provider.install_crd(offered)
+    await world.consumer.create(BOUND)
+    await synced(world.consumer, BOUND)
+    made = await world.consumer.create(widget("one", size=1) | {"apiVersion": f"{GROUP}/v1beta1"})
+    await world.provider.until(made, bool)
+    one = made | {"apiVersion": f"{GROUP}/v1"}
+
+    for number, served in enumerate((True, False), 2):
+        versions = [new_one, old | {"served": served, "storage": False}]
+        await world.provider.merge(crd_ref(), {"spec": {"versions": versions}})
+        wanted = [("v1", True, True), ("v1beta1", served, False)]
+        await world.consumer.until(
+            crd_ref(),
+            lambda seen, wanted=wanted: (
+                wanted == [(v["name"], v["served"], v["storage"]) for v in seen["spec"]["versions"]]
+            ),
+        )
+        await world.consumer.until(one, bool)
+        await world.consumer.merge(one, {"spec": {"size": number}})
+        await world.provider.until(one, lambda seen, n=number: seen["spec"]["size"] == n)
+        await world.provider.set_status(one, {"count": number})
+        seen = await world.consumer.until(
+            one, lambda seen, n=number: seen["status"] == {"count": n}
+        )
+        assert seen["metadata"]["uid"] == made["metadata"]["uid"]
+        await synced(world.consumer, BOUND)
+    assert await events(world.consumer, made) == []
+
+
 async def test_a_protected_group_is_installed_as_unapproved(
     world: World, konnector: RunningKonnector
 ) -> None:
@@ -239,7 +280,11 @@ async def test_built_in_groups_and_our_own_are_not_offered(
         "name": "gateways.gateway.networking.k8s.io",
         "annotations": {words.API_APPROVED: "unapproved, for a test"},
     }
-    await world.provider.install_crd(gateways)
+    grants = crd("grants", "Grant", scope="Cluster", exported=False)
+    grants["spec"]["group"] = "iam.kbind.io"
+    grants["metadata"]["name"] = "grants.iam.kbind.io"
+    for definition in (grants, gateways):
+        await world.provider.install_crd(definition)
     # A provider that is a consumer of others, and so has our CRDs.
     await add_connection(
         world.consumer, world.second.cluster, "second", schema={"source": "OpenAPI"}
