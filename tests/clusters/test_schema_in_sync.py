@@ -13,6 +13,7 @@ from tests.clusters.access import CRDS, EVERYTHING, IDENTITY, limit
 from tests.clusters.scenes import (
     PROVIDER,
     crd_ref,
+    discoveries,
     kubeconfig_data,
     message,
     ready,
@@ -70,6 +71,11 @@ async def test_a_pinned_schema_says_what_it_is_behind(
     assert WIDGETS in text
     assert bound["status"]["boundAPIs"][0]["crdHash"] in text
     assert condition(seen, "Ready")
+    before = await world.consumer.get(crd_ref())
+    await konnector.restart()
+    await discoveries(world.provider, 3)
+    assert (await world.consumer.get(crd_ref()))["spec"] == before["spec"]
+    assert message(await world.consumer.get(PROVIDER), CONDITION) == text
 
     await world.consumer.merge(PROVIDER, {"spec": {"schema": {"updatePolicy": "Always"}}})
     await in_sync(world)
