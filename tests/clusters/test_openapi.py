@@ -3,6 +3,7 @@ labels that come and go."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.clusters.scenes import (
     discoveries,
     events,
     eventually,
+    exchange,
     kubeconfig_data,
     message,
     offers,
@@ -63,6 +65,17 @@ async def shows(world: World, source: str) -> Object:
 
 def exports(seen: Object) -> list[str]:
     return [api["name"] for api in seen["status"]["exportedAPIs"]]
+
+
+def exporting(*names: str) -> Callable[[Any], bool]:
+    return lambda seen: exports(seen) == [*names]
+
+
+def has_versions(*wanted: tuple[str, bool, bool]) -> Callable[[Any], bool]:
+    """Of a CRD, by name, whether it is served, and whether it is stored."""
+    return lambda seen: (
+        [(v["name"], v["served"], v["storage"]) for v in seen["spec"]["versions"]] == [*wanted]
+    )
 
 
 # --- a provider that hides its CRDs ----------------------------------------------------------
@@ -228,12 +241,8 @@ async def test_several_versions_are_served_and_the_preferred_one_is_stored(
     await hidden(world)
     await world.provider.merge(crd_ref(), {"spec": {"versions": [*crd()["spec"]["versions"], old]}})
     await world.consumer.create(BOUND)
-
-    def versions(seen: Object) -> list[tuple[str, bool, bool]]:
-        return [(v["name"], v["served"], v["storage"]) for v in seen["spec"]["versions"]]
-
-    both = [("v1", True, True), ("v1beta1", True, False)]
-    await world.consumer.until(crd_ref(), lambda seen: versions(seen) == both)
+    both = has_versions(("v1", True, True), ("v1beta1", True, False))
+    await world.consumer.until(crd_ref(), both)
     await synced(world.consumer, BOUND)
     one = widget("one", size=1) | {"apiVersion": f"{GROUP}/v1beta1"}
     await world.consumer.create(one)
@@ -259,19 +268,9 @@ async def test_a_new_version_is_moved_to_and_the_old_one_may_go(
         versions = [new_one, old | {"served": served, "storage": False}]
         await world.provider.merge(crd_ref(), {"spec": {"versions": versions}})
         wanted = [("v1", True, True), ("v1beta1", served, False)]
-        await world.consumer.until(
-            crd_ref(),
-            lambda seen, wanted=wanted: (
-                wanted == [(v["name"], v["served"], v["storage"]) for v in seen["spec"]["versions"]]
-            ),
-        )
+        await world.consumer.until(crd_ref(), has_versions(*wanted))
         await world.consumer.until(one, bool)
-        await world.consumer.merge(one, {"spec": {"size": number}})
-        await world.provider.until(one, lambda seen, n=number: seen["spec"]["size"] == n)
-        await world.provider.set_status(one, {"count": number})
-        seen = await world.consumer.until(
-            one, lambda seen, n=number: seen["status"] == {"count": n}
-        )
+        seen = await exchange(world, one, number)
         assert seen["metadata"]["uid"] == made["metadata"]["uid"]
         await synced(world.consumer, BOUND)
     assert await events(world.consumer, made) == []
@@ -351,12 +350,11 @@ async def test_another_source_that_is_named_is_followed(
     turns = (("OpenAPI", [GADGETS, WIDGETS]), ("CRD", [WIDGETS]), ("Auto", [WIDGETS]))
     for number, (source, exported) in enumerate(turns):
         await world.consumer.merge(PROVIDER, {"spec": {"schema": {"source": source}}})
-        await world.consumer.until(PROVIDER, lambda seen, all_=exported: exports(seen) == all_)
-        seen = await shows(world, "CRD" if source == "Auto" else source)
-        assert condition(seen, "Ready")
+        await world.consumer.until(PROVIDER, exporting(*exported))
+        await shows(world, "CRD" if source == "Auto" else source)
         await synced(world.consumer, BOUND)
-        await world.consumer.merge(one, {"spec": {"size": number}})
-        await world.provider.until(one, lambda seen, n=number: seen["spec"].get("size") == n)
+        await exchange(world, one, number)
+    assert message(await world.consumer.get(PROVIDER), "Ready") == "schema source Auto uses CRD"
     for old, handle in ((before, world.consumer), (one, world.consumer), (copy, world.provider)):
         assert (await handle.get(old))["metadata"]["uid"] == old["metadata"]["uid"]
 

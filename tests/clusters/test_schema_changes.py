@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -42,6 +42,11 @@ def version(name: str, *, served: bool = True, storage: bool = False) -> Object:
 def at(name: str, thing: Mapping[str, Any]) -> Object:
     """*thing*, referred to at another version of its API."""
     return {**thing, "apiVersion": f"{GROUP}/{name}"}
+
+
+def is_not(old: Object) -> Callable[[Any], bool]:
+    """Whether it is another object of the name."""
+    return lambda seen: bool(seen["metadata"]["uid"] != old["metadata"]["uid"])
 
 
 async def begin(
@@ -189,9 +194,7 @@ async def test_an_api_that_is_made_anew_between_two_discoveries(
     spec["properties"]["shape"] = {"type": "string"}
     await world.provider.install_crd(changed)
     for old in before:
-        copy = await world.provider.until(
-            old, lambda seen, old=old: seen["metadata"]["uid"] != old["metadata"]["uid"], 40
-        )
+        copy = await world.provider.until(old, is_not(old), deadline=40)
         assert copy["spec"] == old["spec"]
     await world.consumer.until(crd_ref(), lambda seen: "shape" in str(seen["spec"]))
     await synced(world.consumer, BOUND)

@@ -17,7 +17,16 @@ from kbind import words
 from kbind.testing.handles import Object, condition, new
 from kbind.testing.running import RunningKonnector, add_connection, binding
 from tests.clusters.front import Front, Wrong
-from tests.clusters.scenes import PROVIDER, crd_ref, eventually, message, ready, reason, synced
+from tests.clusters.scenes import (
+    PROVIDER,
+    crd_ref,
+    eventually,
+    exchange,
+    message,
+    ready,
+    reason,
+    synced,
+)
 from tests.clusters.test_bindings import fields, with_field
 from tests.clusters.widgets import (
     GADGETS,
@@ -80,14 +89,6 @@ def says(text: str) -> Callable[[Any], bool]:
     return lambda seen: condition(seen, "Ready") and text in message(seen, "Ready")
 
 
-async def sync_on(world: World, *instances: Object) -> None:
-    for number, each in enumerate(instances, 7):
-        await world.consumer.merge(each, {"spec": {"size": number}})
-        await world.provider.until(each, lambda seen, size=number: seen["spec"]["size"] == size)
-        await world.provider.set_status(each, {"phase": "Ready"})
-        await world.consumer.until(each, lambda seen: seen["status"] == {"phase": "Ready"})
-
-
 # --- all of it -----------------------------------------------------------------------------------
 
 
@@ -102,7 +103,8 @@ async def test_discovery_that_is_no_answer_changes_nothing(
     seen = await world.consumer.until(PROVIDER, says(told))
     assert condition(seen, "SchemaInSync", "Unknown")
     assert exports(seen) == [ROCKETS, WIDGETS]
-    await sync_on(world, *made)
+    for each in made:
+        await exchange(world, each, 7)
     await synced(world.consumer, OWN)
     assert bound(await world.consumer.get(OWN)) == [ROCKETS, WIDGETS]
 
@@ -176,7 +178,8 @@ async def test_one_part_of_discovery_is_named_and_the_rest_is_followed(
     assert "autoBind waits" in message(seen, "Ready")
     assert condition(seen, "SchemaInSync", "Unknown")
     assert ROCKETS in message(seen, "SchemaInSync")
-    await sync_on(world, *made)
+    for each in made:
+        await exchange(world, each, 7)
     assert bound(await world.consumer.get(OWN)) == [ROCKETS, WIDGETS]
 
     front.wrong.clear()
@@ -205,7 +208,8 @@ async def test_a_document_that_is_none_holds_up_no_other(
     await world.consumer.until(crd_ref(), lambda seen: "shape" in fields(seen))
     seen = await reason(world.consumer, OWN, "Ready", "SchemaSourceFailed")
     assert condition(seen, "Synced")
-    await sync_on(world, *made)
+    for each in made:
+        await exchange(world, each, 7)
     assert "shape" not in fields(await world.consumer.get(crd_ref(ROCKETS)))
     await ready(world.consumer, PROVIDER)
 
@@ -286,7 +290,7 @@ async def test_an_api_whose_lists_fail_holds_up_no_other(
         await world.consumer.established(name)
     one, two = [await world.consumer.create(each) for each in (widget("one"), gadget("two"))]
     await world.provider.until(one, bool)
-    await sync_on(world, one)
+    await exchange(world, one, 7)
     seen = await reason(world.consumer, both, "Synced", "SyncFailed")
     assert "/gadgets: 500" in message(seen, "Synced")
     assert WIDGETS not in message(seen, "Synced")
