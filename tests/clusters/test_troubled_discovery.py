@@ -206,8 +206,8 @@ async def test_a_document_that_is_none_holds_up_no_other(
     assert f"{ROCKETS}: provider: get {document}: " in message(seen, "SchemaInSync")
     assert WIDGETS not in message(seen, "SchemaInSync")
     await world.consumer.until(crd_ref(), lambda seen: "shape" in fields(seen))
-    seen = await reason(world.consumer, OWN, "Ready", "SchemaSourceFailed")
-    assert condition(seen, "Synced")
+    await reason(world.consumer, OWN, "Ready", "SchemaSourceFailed")
+    await reason(world.consumer, OWN, "Synced", "AsExpected", "True")
     for each in made:
         await exchange(world, each, 7)
     assert "shape" not in fields(await world.consumer.get(crd_ref(ROCKETS)))
