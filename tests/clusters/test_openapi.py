@@ -354,7 +354,8 @@ async def test_another_source_that_is_named_is_followed(
         await shows(world, "CRD" if source == "Auto" else source)
         await synced(world.consumer, BOUND)
         await exchange(world, one, number)
-    assert message(await world.consumer.get(PROVIDER), "Ready") == "schema source Auto uses CRD"
+    told = "schema source Auto uses CRD"
+    await world.consumer.until(PROVIDER, lambda seen: message(seen, "Ready") == told)
     for old, handle in ((before, world.consumer), (one, world.consumer), (copy, world.provider)):
         assert (await handle.get(old))["metadata"]["uid"] == old["metadata"]["uid"]
 
