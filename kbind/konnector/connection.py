@@ -334,7 +334,7 @@ class ConnectionRunner:
         if link is not None and link.ready:
             status.setdefault("remoteClusterUID", link.remote)
             status["activeSchemaSource"] = link.source_name
-            status["exportedAPIs"] = [api.as_json() for api in (link.exports or {}).values()]
+            status["exportedAPIs"] = statuses.shown((link.exports or {}).values())
         generation = connection["metadata"].get("generation", 1)
         status["observedGeneration"] = generation
         status["conditions"] = judged(

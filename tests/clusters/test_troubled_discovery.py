@@ -43,7 +43,8 @@ from tests.clusters.world import World
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 OWN = new(words.API_VERSION, "ClusterBinding", "provider")
-LIMIT = 4 << 20
+LIMIT = 16 << 20
+MANY = 15_000  # APIs of more than 1.5 MiB in a status
 SPACE = "/apis/space.org/v1"
 
 WHOLE: dict[str, Wrong] = {
@@ -111,6 +112,36 @@ async def test_discovery_that_is_no_answer_changes_nothing(
     front.wrong.clear()
     await world.consumer.until(PROVIDER, lambda seen: message(seen, "Ready") == "")
     await reason(world.consumer, PROVIDER, "SchemaInSync", "AsExpected", "True")
+
+
+async def test_more_apis_than_a_status_can_hold_are_bound_like_any(
+    world: World, konnector: RunningKonnector, front: Front
+) -> None:
+    def crowd(version: Object) -> None:
+        (entry,) = version["resources"]
+        version["resources"] += [entry | {"resource": f"crowd{n}s"} for n in range(MANY)]
+
+    front.wrong[APIS] = in_group(crowd)
+    for definition in (crd(exported=False), rockets(exported=False)):
+        await world.provider.install_crd(definition)
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, front, schema={"source": "OpenAPI"})
+    told = f" of {MANY + 2}"
+    seen = await world.consumer.until(PROVIDER, says(told), deadline=60)
+    names = exports(seen)
+    assert message(seen, "Ready") == f"exportedAPIs shows the first {len(names)} of {MANY + 2}"
+    assert names == sorted(names)
+    assert ROCKETS not in names
+    both = await world.consumer.create(binding([ROCKETS, WIDGETS], "team-a"))
+    await synced(world.consumer, both)
+    two = await world.consumer.create(rocket("two"))
+    await exchange(world, two, 7)
+
+    front.wrong.clear()
+    await world.consumer.until(
+        PROVIDER, lambda seen: exports(seen) == [ROCKETS, WIDGETS], deadline=60
+    )
+    await ready(world.consumer, PROVIDER)
 
 
 # --- one part of it ------------------------------------------------------------------------------
