@@ -178,6 +178,7 @@ class Throttled(ClusterError):
 
 
 class ServerFailed(ClusterError):
-    """5xx. retry_after: seconds, where the server named them."""
+    """5xx, or an answer that is none: too long, or no JSON. retry_after: seconds, where the server
+    named them."""
 
     retry_after: float | None = None

@@ -46,16 +46,19 @@ async def main() -> int:
         )
         try:
             provider = await Handle.open(cluster)
-            results = await measure(provider, public)
+            installed = {
+                each["metadata"]["name"]: await provider.install_crd(each) for each in public
+            }
+            results = await measure(provider, installed)
             await provider.close()
         finally:
             await cluster.stop()
     return report(results, markdown="--markdown" in sys.argv[1:])
 
 
-async def measure(provider: Handle, public: list[Object]) -> dict[str, dict[str, Tally]]:
-    """By source, then by CRD, what is left of it on a consumer."""
-    installed = {crd["metadata"]["name"]: await provider.install_crd(crd) for crd in public}
+async def measure(provider: Handle, installed: dict[str, Object]) -> dict[str, dict[str, Tally]]:
+    """By source, then by CRD, what is left of it on a consumer. installed: by name, as the provider
+    has them."""
     results: dict[str, dict[str, Tally]] = {}
     for source, factory in SOURCES.items():
         found = await offers(factory(Reader(provider.client)), installed)
@@ -68,7 +71,7 @@ async def measure(provider: Handle, public: list[Object]) -> dict[str, dict[str,
 
 
 def report(results: dict[str, dict[str, Tally]], *, markdown: bool) -> int:
-    totals = {source: sum(each.values(), Tally()) for source, each in results.items()}
+    totals = summed(results)
     show(table(totals), markdown)
     print()
     names = results["OpenAPI"]
@@ -82,7 +85,16 @@ def report(results: dict[str, dict[str, Tally]], *, markdown: bool) -> int:
         ],
         markdown,
     )
-    return int(totals["CRD"].missing > 0 or totals["OpenAPI"].share < LEAST)
+    return int(not holds(totals))
+
+
+def summed(results: dict[str, dict[str, Tally]]) -> dict[str, Tally]:
+    return {source: sum(each.values(), Tally()) for source, each in results.items()}
+
+
+def holds(totals: dict[str, Tally]) -> bool:
+    """Whether the sources keep as much as is promised."""
+    return totals["CRD"].missing == 0 and totals["OpenAPI"].share >= LEAST
 
 
 def show(rows: list[list[str]], markdown: bool) -> None:

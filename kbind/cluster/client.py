@@ -208,11 +208,14 @@ class Client:
             sent = now()
             try:
                 reply = await self._transport.send(request, timeout=max(deadline - sent, 0.001))
+            except AnswerTooLong as cause:
+                # There is an answer, and it would be no shorter the next time.
+                said = f"{self.side}: {verb} {request.path}: {cause}"
+                raise ServerFailed(said, side=self.side, verb=verb, path=request.path) from cause
             except TransportError as cause:
                 error = self._unreachable(verb, request.path, cause)
                 error.__cause__ = cause
-                again = repeatable and not isinstance(cause, AnswerTooLong)
-                pause = delay(attempt, base=0.05, cap=1.0) if again else None
+                pause = delay(attempt, base=0.05, cap=1.0) if repeatable else None
             else:
                 if "date" in reply.headers:
                     self.dated = Dated(reply.headers["date"], sent, now())

@@ -15,15 +15,25 @@ _KUBE_SYSTEM: Final = "/api/v1/namespaces/kube-system"
 
 
 async def identity(client: Client) -> str:
-    """The cluster's UID: of namespace ``kube-system``, or of the LogicalCluster where discovery
-    lists kcp's group (asking for it untold is answered 403 or 404 as RBAC will have it). Raises
-    what the reads raise; a Forbidden is not a sign of either kind of cluster."""
+    """The cluster's UID. Raises what the reads raise; a Forbidden is not a sign of either kind of
+    cluster."""
+    return await uid_of(client, await identifier(client))
+
+
+async def identifier(client: Client) -> str:
+    """The path of what identifies the cluster: namespace ``kube-system``, or the LogicalCluster
+    where discovery lists kcp's group (asking for it untold is answered 403 or 404 as RBAC will
+    have it)."""
     groups = await client.read(_GROUPS)
     kcp = any(
         isinstance(group, dict) and group.get("name") == KCP_GROUP
         for group in groups.get("groups") or ()
     )
-    path = _LOGICAL_CLUSTER if kcp else _KUBE_SYSTEM
+    return _LOGICAL_CLUSTER if kcp else _KUBE_SYSTEM
+
+
+async def uid_of(client: Client, path: str) -> str:
+    """Of what stands there."""
     metadata = (await client.read(path)).get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else None
     if not isinstance(uid, str) or not uid:

@@ -160,7 +160,7 @@ class Reflector:
                     accept=self._accept("PartialObjectMetadataList"),
                     timeout=LIST_TIMEOUT,
                 )
-            except Unreachable as error:
+            except ServerFailed as error:
                 if not isinstance(error.__cause__, AnswerTooLong) or self._page == 1:
                     raise
                 self._page = max(self._page // 4, 1)  # objects of a megabyte each, say

@@ -117,7 +117,10 @@ class BindingStatuses:
         digest = "" if crd is None else crd_hash(crd)
         problem = self._problem(bound, name, link, crd)
         delivered = None if link is None else link.delivered.get(name)
-        note = "" if delivered is None else delivered.note
+        notes = ["" if delivered is None else delivered.note]
+        if crd is not None and is_established(crd):
+            notes.append(objection(crd) or "")  # to what came later than it was served
+        note = "; ".join(text for text in notes if text)
         syncer = self._syncers.get(name)
         if syncer is None:
             pending = (str(Reason.PENDING), f"{name} is not being synced yet")

@@ -15,7 +15,7 @@ import structlog
 from kbind import keeping
 from kbind.apis import CONNECTIONS, Key
 from kbind.cluster.client import Client
-from kbind.cluster.identity import identity
+from kbind.cluster.identity import identifier, uid_of
 from kbind.cluster.kubeconfig import Credentials
 from kbind.conditions import Judgement, judged
 from kbind.cover import Coverage
@@ -25,6 +25,8 @@ from kbind.errors import (
     Forbidden,
     KbindError,
     SchemaSourceError,
+    ServerFailed,
+    Throttled,
     Unauthorized,
     Unreachable,
 )
@@ -235,7 +237,13 @@ class ConnectionRunner:
 
     async def _identify(self, link: Link, connection: Mapping[str, Any]) -> None:
         try:
-            link.remote = await identity(link.client)
+            try:
+                link.identifier = await identifier(link.client)
+            except (ServerFailed, Throttled):
+                # Discovery is out of order; what the cluster is known by need not be.
+                if not link.identifier:
+                    raise
+            link.remote = await uid_of(link.client, link.identifier)
         except Forbidden as error:
             raise Stop(Condition.PERMISSION_DENIED, Reason.FORBIDDEN, str(error)) from error
         except ClusterError as error:
@@ -290,9 +298,10 @@ class ConnectionRunner:
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
-                if isinstance(error, Unreachable | Unauthorized) and error.side == "provider":
+                silent = isinstance(error, Unreachable | Unauthorized) and error.side == "provider"
+                if silent and not place(name)[0]:
                     link.delivered[name] = outcome
-                    self.lost()  # true of all the others too
+                    self.lost()  # true of all the others too, unless the next pass finds otherwise
                     break
             if outcome is None:
                 outcome = Outcome(Reason.PENDING, f"CRD {name} changed meanwhile; trying again")
@@ -325,7 +334,7 @@ class ConnectionRunner:
         if link is not None and link.ready:
             status.setdefault("remoteClusterUID", link.remote)
             status["activeSchemaSource"] = link.source_name
-            status["exportedAPIs"] = [api.as_json() for api in (link.exports or {}).values()]
+            status["exportedAPIs"] = statuses.shown((link.exports or {}).values())
         generation = connection["metadata"].get("generation", 1)
         status["observedGeneration"] = generation
         status["conditions"] = judged(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kbind.conditions import Judgement, Status
 from kbind.facts import Asked
 from kbind.konnector.link import Link, Outcome, Policies
+from kbind.konnector.status import shown
 from kbind.words import Condition, Reason
 
 
@@ -122,6 +123,9 @@ def _note(link: Link, policies: Policies, paused: bool) -> str:
         notes.append(f"not to be read, what was known of it stands: {listed(parts)}")
         if policies.auto_bind:
             notes.append("autoBind waits until all can be read")
+    exported = link.exports or {}
+    if (room := len(shown(exported.values()))) < len(exported):
+        notes.append(f"exportedAPIs shows the first {room} of {len(exported)}")
     if policies.source == Asked.AUTO:
         notes.append(f"schema source Auto uses {link.source_name}")
     if link.parting:

@@ -27,7 +27,8 @@ class Outcome:
 
 @dataclass(slots=True)
 class Link:
-    """An open line to a provider. ready: whether instances may be synced over it.
+    """An open line to a provider. ready: whether instances may be synced over it; identifier: the
+    path of what tells which cluster it is, and remote its UID.
 
     asked: ``spec.schema.source`` as it was discovered with; source_name: which of *sources*
     answers for it. exports: by name; failed, unread: what the last discovery could not tell, so
@@ -42,6 +43,7 @@ class Link:
     credentials: Credentials
     client: Client
     heartbeat: Heartbeat
+    identifier: str = ""
     remote: str = ""
     ready: bool = False
     asked: str = ""

@@ -210,14 +210,21 @@ class SchemaSourceContract:
             cluster = MemoryCluster("provider", now=time.now)
             provider = await Handle.open(cluster, connect=Connector(cluster))
             await self.prepare(provider)
+            informed = self._source(provider)
+            (name, *_) = _revisions(await informed.exports())
             cluster.faults.hang(lambda request: True)
+            call = "exports()"
             try:
                 async with asyncio.timeout(PATIENCE):
                     with _right_errors("no answer"):
                         exports = await self._source(provider).exports()
                         assert exports.unread, "without an answer the source tells of exports"
+                call = "definition()"
+                async with asyncio.timeout(PATIENCE):
+                    with _right_errors("no answer"):
+                        await informed.definition(name)
             except TimeoutError:
-                pytest.fail(f"exports() takes longer than {PATIENCE:.0f} s")
+                pytest.fail(f"{call} takes longer than {PATIENCE:.0f} s")
 
         clock.run(story)
 

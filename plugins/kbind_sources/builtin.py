@@ -40,5 +40,7 @@ BUILTIN: Final = frozenset(
         "storage.k8s.io",
         "storagemigration.k8s.io",
         words.GROUP,
+        "catalog.kbind.io",  # what a provider describes its offers with
+        "iam.kbind.io",  # and the credentials that it gives out
     }
 )

@@ -19,7 +19,7 @@ from kbind.cluster.client import Client
 from kbind.cluster.connect import connect, connect_own
 from kbind.cluster.kubeconfig import Credentials
 from kbind.cluster.transport import Request, Transport, TransportError
-from kbind.errors import KbindError, KubeconfigInvalid, Unauthorized, Unreachable
+from kbind.errors import KbindError, KubeconfigInvalid, ServerFailed, Unauthorized, Unreachable
 from tests.cluster.server import AUTHORITY, CLIENT, FOREIGN_AUTHORITY, proxy, serving
 from tests.cluster.test_kubeconfig import b64
 
@@ -274,7 +274,7 @@ async def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPa
 
     async with serving(handle) as server, connected(server.url) as transport:
         client = Client(transport, side="provider")
-        with pytest.raises(Unreachable, match="the answer is longer than 1048576 bytes"):
+        with pytest.raises(ServerFailed, match="the answer is longer than 1048576 bytes"):
             await client.get("/endless")
         assert len(await client.get("/version")) == 1 << 20
         assert asked == ["/endless", "/version"]

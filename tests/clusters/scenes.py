@@ -155,6 +155,18 @@ async def ready(cluster: Handle, ref: Mapping[str, Any]) -> Object:
     return await reason(cluster, ref, "Ready", words.Reason.AS_EXPECTED, "True")
 
 
+async def exchange(world: World, instance: Mapping[str, Any], number: int) -> Object:
+    """A size goes up with a widget's spec, a count comes down with its status; answers the
+    instance."""
+    await world.consumer.merge(instance, {"spec": {"size": number}})
+    await world.provider.until(instance, lambda seen: seen["spec"]["size"] == number)
+    await world.provider.set_status(instance, {"count": number})
+    seen: Object = await world.consumer.until(
+        instance, lambda seen: seen["status"] == {"count": number}
+    )
+    return seen
+
+
 async def synced(cluster: Handle, ref: Mapping[str, Any]) -> Object:
     """The binding, once it is Ready and what it binds is being synced."""
     await ready(cluster, ref)

@@ -13,9 +13,10 @@ import pytest_asyncio
 from kbind import words
 from kbind.facts import Asked
 from kbind.testing.aggregated import API_VERSION, GROUP, AggregatedCluster
-from kbind.testing.handles import Handle, Object, new
+from kbind.testing.handles import Handle, Object, condition, new
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding, connection
-from tests.clusters.scenes import discoveries, synced
+from tests.clusters.scenes import crd_ref, discoveries, message, synced
+from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.clusters.world import World
 
 pytestmark = [
@@ -23,7 +24,8 @@ pytestmark = [
     pytest.mark.parametrize("kind", ["real"], indirect=True, scope="session"),
 ]
 
-FLUNDERS = f"flunders.{GROUP}"
+FISCHERS, FLUNDERS = f"fischers.{GROUP}", f"flunders.{GROUP}"
+OWN = new(words.API_VERSION, "ClusterBinding", "provider")
 API_SERVICE = new("apiregistration.k8s.io/v1", "APIService", f"v1alpha1.{GROUP}")
 
 
@@ -53,13 +55,22 @@ def flunder(name: str, **spec: Any) -> Object:
     return new(API_VERSION, "Flunder", name, "team-a", spec=spec)
 
 
-async def bind_flunders(world: World, provider: Provider) -> None:
+def bound(seen: Object) -> list[str]:
+    return [api["name"] for api in seen["spec"]["apis"]]
+
+
+def exports(seen: Object) -> list[str]:
+    return [api["name"] for api in seen["status"]["exportedAPIs"]]
+
+
+async def bind_flunders(world: World, provider: Provider, **spec: Any) -> None:
+    """spec: further fields of the Connection's."""
     await world.consumer.namespace("team-a")
     source = {"source": Asked.OPENAPI}
-    await add_connection(world.consumer, provider.cluster, schema=source)
-    bound = await world.consumer.create(binding([FLUNDERS], "team-a"))
+    await add_connection(world.consumer, provider.cluster, schema=source, **spec)
+    made = await world.consumer.create(binding([FLUNDERS], "team-a"))
     await world.consumer.established(FLUNDERS)
-    await synced(world.consumer, bound)
+    await synced(world.consumer, made)
 
 
 async def test_a_spec_goes_up_and_a_deletion_takes_it_away(
@@ -88,7 +99,8 @@ async def test_a_spec_goes_up_and_a_deletion_takes_it_away(
 async def test_what_is_bound_outlasts_a_server_that_is_down(
     world: World, provider: Provider, konnector: RunningKonnector
 ) -> None:
-    await bind_flunders(world, provider)
+    await bind_flunders(world, provider, autoBind=True)
+    await world.consumer.until(OWN, lambda seen: bound(seen) == [FISCHERS, FLUNDERS])
     one = await world.consumer.create(flunder("one", reference="another"))
     await provider.handle.until(one, lambda seen: seen)
 
@@ -98,13 +110,28 @@ async def test_what_is_bound_outlasts_a_server_that_is_down(
     await discoveries(provider.handle, 3)
     await world.consumer.merge(one, {"spec": {"reference": "a-third"}})
     await world.consumer.established(FLUNDERS)
-    seen = await world.consumer.get(connection())
-    assert FLUNDERS in [api["name"] for api in seen["status"]["exportedAPIs"]]
+    # What is down is named, and others go on.
+    await provider.handle.install_crd(crd(exported=False))
+    seen = await world.consumer.until(connection(), lambda seen: WIDGETS in exports(seen))
+    assert exports(seen) == [FISCHERS, FLUNDERS, WIDGETS]
+    assert condition(seen, "Ready")
+    assert f"{GROUP} (" in message(seen, "Ready")
+    assert condition(seen, "SchemaInSync", "Unknown")
+    assert FLUNDERS in message(seen, "SchemaInSync")
+    await world.consumer.create(binding([WIDGETS], "team-a", "more"))
+    await world.consumer.established(WIDGETS)
+    two = await world.consumer.create(widget("two"))
+    await provider.handle.until(two, lambda seen: seen)
+    assert bound(await world.consumer.get(OWN)) == [FISCHERS, FLUNDERS]
 
     await provider.cluster.start_sample()
+    await world.consumer.until(
+        OWN, lambda seen: bound(seen) == [FISCHERS, FLUNDERS, WIDGETS], deadline=60
+    )
     await provider.handle.until(
         one, lambda seen: seen["spec"]["reference"] == "a-third", deadline=60
     )
     await world.consumer.delete(one)
     await world.consumer.gone(one, deadline=60)
     assert await provider.handle.find(one) is None
+    await provider.handle.delete(crd_ref())

@@ -68,6 +68,34 @@ async def test_all_that_is_exported_is_bound(world: World, konnector: RunningKon
     assert await world.provider.get(one)
 
 
+async def test_labels_that_come_and_go_take_nothing_away(
+    world: World, konnector: RunningKonnector
+) -> None:
+    for definition in (crd(exported=False), crd("gadgets", "Gadget", exported=False)):
+        await world.provider.install_crd(definition)
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, world.provider.cluster, autoBind=True)
+    await world.consumer.until(OWN, lists(GADGETS, WIDGETS))
+    for name in (GADGETS, WIDGETS):
+        await world.consumer.established(name)
+    one, two = [await world.consumer.create(each) for each in (widget("one"), gadget("two"))]
+    copies = [await world.provider.until(each, bool) for each in (one, two)]
+
+    await world.provider.merge(crd_ref(), {"metadata": {"labels": {words.EXPORTED: "true"}}})
+    await world.consumer.until(OWN, lists(WIDGETS))
+    await world.consumer.merge(one, {"spec": {"size": 1}})
+    await world.provider.until(one, lambda seen: seen["spec"].get("size") == 1)
+    for each in (one, two, crd_ref(GADGETS)):
+        assert "deletionTimestamp" not in (await world.consumer.get(each))["metadata"]
+
+    await world.provider.merge(crd_ref(), UNLABELLED)
+    await world.consumer.until(OWN, lists(GADGETS, WIDGETS))
+    await world.consumer.merge(two, {"spec": {"size": 2}})
+    await world.provider.until(two, lambda seen: seen["spec"].get("size") == 2)
+    for copy in copies:
+        assert (await world.provider.get(copy))["metadata"]["uid"] == copy["metadata"]["uid"]
+
+
 async def test_what_the_user_set_on_it_stays_and_its_list_does_not(
     world: World, konnector: RunningKonnector
 ) -> None:

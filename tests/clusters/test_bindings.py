@@ -10,7 +10,7 @@ import pytest
 
 from kbind import words
 from kbind.testing.handles import Handle, Object, condition, find_condition, new
-from kbind.testing.running import RunningKonnector, add_connection, binding, connection
+from kbind.testing.running import USER, RunningKonnector, add_connection, binding, connection
 from tests.clusters.access import CRDS, IDENTITY, limit, may
 from tests.clusters.scenes import (
     crd_ref,
@@ -258,12 +258,18 @@ def version(name: str, *, served: bool = True, storage: bool = False) -> Object:
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {"text": text}}},
     }
-    return {
+    made: Object = {
         "name": name,
         "served": served,
         "storage": storage,
         "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": [{"name": name, "type": "string", "jsonPath": ".spec.text"}],
     }
+    if "alpha" in name:
+        made |= {"deprecated": True, "deprecationWarning": f"{name} is old"}
+    if name == "v1":
+        made["subresources"] = {"status": {}}
+    return made
 
 
 VERSIONS = {
@@ -297,11 +303,15 @@ async def test_one_version_is_kept(world: World, konnector: RunningKonnector, ca
     assert local["metadata"]["labels"] == {words.MANAGED: "true"}
     assert local["metadata"]["annotations"] == {words.CONNECTION: "provider"}
 
+    start = len(world.provider.cluster.audit(USER))
     await synced(world.consumer, BOUND)
     one = new(f"{GROUP}/{kept}", "Widget", "one", "team-a", spec={"text": "x"})
     await world.consumer.create(one)
     copy = await world.provider.until(one, lambda seen: seen)
     assert copy["spec"] == {"text": "x"}
+    asked = [e.path for e in world.provider.cluster.audit(USER)[start:] if e.resource == "widgets"]
+    assert asked
+    assert all(path.startswith(f"/apis/{GROUP}/{kept}/") for path in asked)
 
 
 async def test_a_version_that_was_stored_stays_listed(
@@ -350,6 +360,12 @@ async def test_a_conversion_webhook_is_not_brought_over(
     await world.consumer.create(BOUND)
     local = await world.consumer.established(WIDGETS)
     assert local["spec"]["conversion"] == {"strategy": "None"}
+    # Nor does one stay that was left here.
+    await world.consumer.merge(crd_ref(), {"spec": {"conversion": offered["spec"]["conversion"]}})
+    await world.consumer.until(
+        crd_ref(), lambda seen: seen["spec"]["conversion"] == {"strategy": "None"}
+    )
+    await synced(world.consumer, BOUND)
 
 
 async def test_a_change_of_the_providers_schema_follows(
@@ -426,6 +442,15 @@ async def test_all_brings_what_nobody_binds(world: World, konnector: RunningKonn
     await world.provider.until(one, lambda seen: seen)
     assert await world.provider.find(unbound) is None
     assert await world.consumer.get(unbound) == unbound
+    # It is kept as the policies want it all the same.
+    changed = with_field(crd("gadgets", "Gadget"))
+    await world.provider.merge(crd_ref(GADGETS), {"spec": changed["spec"]})
+    await world.consumer.until(crd_ref(GADGETS), lambda seen: "shape" in fields(seen))
+    await world.consumer.merge(connection(), {"spec": {"schema": {"updatePolicy": "Once"}}})
+    await world.provider.merge(crd_ref(GADGETS), {"spec": with_field(changed, "more")["spec"]})
+    seen = await reason(world.consumer, connection(), "SchemaInSync", "Pinned")
+    assert GADGETS in message(seen, "SchemaInSync")
+    assert "more" not in fields(await world.consumer.get(crd_ref(GADGETS)))
 
 
 async def test_bound_brings_nothing_that_nobody_binds(
@@ -516,6 +541,14 @@ async def test_a_short_name_that_is_taken_is_said(
 
     await world.consumer.merge(mine, {"spec": {"names": {"shortNames": ["wi"]}}})
     await synced(world.consumer, BOUND)
+    # One that is taken later is no obstacle any longer, and said all the same.
+    await world.provider.merge(crd_ref(), {"spec": {"names": {"shortNames": ["wd", "wi"]}}})
+    await world.consumer.until(
+        BOUND, lambda seen: '"wi" is already in use' in message(seen, "Ready")
+    )
+    await synced(world.consumer, BOUND)
+    one = await world.consumer.create(widget("one"))
+    await world.provider.until(one, lambda seen: seen)
 
 
 async def test_a_kind_that_is_taken_is_said(world: World, konnector: RunningKonnector) -> None:

@@ -20,11 +20,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DEAD = "dead.example.com"
 
-# Without flags that ask for them, without the servers of metrics, and served no longer.
+# Without flags that ask for them, without the servers of metrics or a catalog, served no longer.
 NOT_HERE = {
+    "catalog.kbind.io",
     "custom.metrics.k8s.io",
     "extensions",
     "external.metrics.k8s.io",
+    "iam.kbind.io",
     "internal.apiserver.k8s.io",
     "lifecycle.k8s.io",
     "metrics.k8s.io",

@@ -183,6 +183,30 @@ async def test_names_as_long_as_they_can_be_are_unbound(
     await ready(world.consumer, PROVIDER)
 
 
+async def test_an_api_whose_name_is_as_long_as_it_can_be_is_bound(
+    world: World, konnector: RunningKonnector
+) -> None:
+    plural, group = "w" * 63, ".".join(["g" * 63, "h" * 63, "i" * 61])
+    offered = crd()
+    offered["metadata"]["name"] = name = f"{plural}.{group}"
+    assert len(name) == 253
+    offered["spec"]["group"] = group
+    offered["spec"]["names"] = {"plural": plural, "kind": "W" * 63, "listKind": "L" * 63}
+    await world.provider.install_crd(offered)
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, world.provider.cluster, autoBind=True)
+    await world.consumer.established(name)
+    await synced(world.consumer, new(words.API_VERSION, "ClusterBinding", "provider"))
+    one = new(f"{group}/v1", "W" * 63, "one", "team-a", spec={"size": 1})
+    await world.consumer.create(one)
+    await world.provider.until(one, lambda seen: seen["spec"]["size"] == 1)
+    await world.provider.set_status(one, {"phase": "Ready"})
+    await world.consumer.until(one, lambda seen: seen["status"] == {"phase": "Ready"})
+    await world.consumer.delete(one)
+    await world.consumer.gone(one)
+    await world.provider.gone(one)
+
+
 @asynccontextmanager
 async def without_events(cluster: Handle) -> AsyncIterator[None]:
     """Within the block no Event can be made, which real servers refuse in a namespace that goes."""

@@ -310,6 +310,32 @@ async def test_a_spec_of_any_type_or_none_is_carried(scene: Scene) -> None:
     await scene.consumer.until(made["Statusonly"], has_status({"phase": "Ready"}))
 
 
+async def test_an_object_within_a_spec_is_carried_whole(scene: Scene) -> None:
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    embedded = free | {"x-kubernetes-embedded-resource": True}
+    bare = {"type": "object", "properties": {"metadata": {"type": "object"}}}
+    offered = []
+    for plural, kind, template in (("jars", "Jar", embedded), ("lids", "Lid", bare)):
+        spec = {"type": "object", "properties": {"template": template}}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        offered.append(crd(plural, kind, schema=schema))
+    await scene.offer(*offered)
+    inner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}, "name": "inner"},
+        "spec": {"status": {"metadata": {"uid": "kept"}}, "metadata": {"resourceVersion": "1"}},
+        "status": {"phase": "Ready"},
+    }
+    for kind in ("Jar", "Lid"):
+        made = widget("one", scene.namespace, kind, template=inner)
+        instance = await scene.consumer.create(made)
+        copy = await scene.provider.until(instance, bool)
+        assert copy["spec"] == instance["spec"]
+        if kind == "Jar":
+            assert instance["spec"]["template"] == inner
+
+
 async def test_what_is_nested_deep_travels_too(scene: Scene) -> None:
     """orjson encodes 254 levels, servers take thousands."""
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

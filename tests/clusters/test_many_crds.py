@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import pytest_asyncio
 from kbind_sources.crd import CRDS
-from kbind_sources.discovery import discover
+from kbind_sources.discovery import APIS, discover
+from kbind_sources.openapi import INDEX
 
 from kbind.konnector.reader import PAGE, Reader
 from kbind.testing.audit import Entry
@@ -33,7 +34,7 @@ GROUPS = 100
 OFFERED = 20
 
 SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-IDENTITY = ["/apis", "/api/v1/namespaces/kube-system"]
+IDENTITY = [APIS, "/api/v1/namespaces/kube-system"]
 
 
 def labelled(number: int) -> bool:
@@ -89,12 +90,12 @@ async def fill(provider: Handle, many: int) -> None:
     await eventually(served, "all are in discovery", deadline=120)
 
 
-# offered: by number; at_rest: what a pass reads besides the identity; whole: CRDs that were.
+# offered: by number; at_rest: what a pass reads besides the identity; schemas: paths of those read.
 @pytest.mark.parametrize(
-    ("source", "offered", "at_rest", "whole"),
+    ("source", "offered", "at_rest", "schemas"),
     [
-        ("CRD", labelled, [CRDS], {name(0)}),
-        ("OpenAPI", lambda number: True, ["/apis", "/openapi/v3"], set()),
+        ("CRD", labelled, [CRDS], {f"{CRDS}/{name(0)}"}),
+        ("OpenAPI", lambda number: True, [APIS, INDEX], {f"{INDEX}/apis/group0.example.org/v1"}),
     ],
     ids=["CRD", "OpenAPI"],
 )
@@ -105,7 +106,7 @@ async def test_discovery_reads_no_more_than_it_needs(
     source: str,
     offered: Callable[[int], bool],
     at_rest: list[str],
-    whole: set[str],
+    schemas: set[str],
 ) -> None:
     before = len(crowded.cluster.audit(USER))
     await world.consumer.namespace("team-a")
@@ -123,10 +124,26 @@ async def test_discovery_reads_no_more_than_it_needs(
     assert len(at_rest) <= 3
 
     asked = crowded.cluster.audit(USER)[before:]
-    crds = [e for e in asked if e.resource == "customresourcedefinitions"]
-    assert {e.name for e in crds if e.verb == "get"} == whole
-    lists = [parse_qs(urlsplit(e.path).query) for e in crds if e.verb == "list"]
+    places = [urlsplit(entry.path) for entry in asked]
+    read = {it.path for it in places if it.path.startswith((f"{CRDS}/", f"{INDEX}/"))}
+    assert read == schemas
+    lists = [parse_qs(it.query) for it in places if it.path == CRDS]
     assert all(query["limit"] == [str(PAGE)] for query in lists)
+
+
+async def test_auto_without_labels_reads_what_both_sources_do(
+    world: World, konnector: RunningKonnector
+) -> None:
+    api = tiny(0)
+    del api["metadata"]["labels"]
+    await world.provider.install_crd(api)
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, world.provider.cluster)
+    await synced(world.consumer, await world.consumer.create(binding([name(0)], "team-a")))
+    passes = await three_more(world.provider)
+    assert [[urlsplit(e.path).path for e in each] for each in passes] == [
+        [IDENTITY[1], CRDS, APIS, INDEX, IDENTITY[0]]
+    ] * 3
 
 
 async def three_more(provider: Handle) -> list[list[Entry]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -31,6 +31,8 @@ BOUND = binding([WIDGETS], "team-a")
 EVERYWHERE = binding([WIDGETS], name="everywhere")
 SCOPES = ("Namespaced", "Cluster")
 
+from_both = pytest.mark.parametrize("source", ["CRD", "OpenAPI"])
+
 
 def version(name: str, *, served: bool = True, storage: bool = False) -> Object:
     made: Object = deepcopy(crd()["spec"]["versions"][0])
@@ -42,13 +44,20 @@ def at(name: str, thing: Mapping[str, Any]) -> Object:
     return {**thing, "apiVersion": f"{GROUP}/{name}"}
 
 
-async def begin(world: World, *names: str, bound: Object = BOUND, **changed: Any) -> list[Object]:
+def is_not(old: Object) -> Callable[[Any], bool]:
+    """Whether it is another object of the name."""
+    return lambda seen: bool(seen["metadata"]["uid"] != old["metadata"]["uid"])
+
+
+async def begin(
+    world: World, *names: str, bound: Object = BOUND, source: str = "CRD", **changed: Any
+) -> list[Object]:
     """Widgets with their copies and a status. changed: of the spec of the provider's CRD."""
     offered = crd()
     offered["spec"] |= changed
     await world.provider.install_crd(offered)
     await world.consumer.namespace("team-a")
-    await add_connection(world.consumer, world.provider.cluster, schema={"source": "CRD"})
+    await add_connection(world.consumer, world.provider.cluster, schema={"source": source})
     await world.consumer.create(bound)
     await synced(world.consumer, bound)
     made = [await world.consumer.create(widget(name, size=1)) for name in names]
@@ -115,10 +124,11 @@ async def tighten(world: World) -> None:
     await eventually(enforced, "the consumer's server refuses what does not fit")
 
 
+@from_both
 async def test_validation_that_existing_instances_do_not_fit(
-    world: World, konnector: RunningKonnector
+    world: World, konnector: RunningKonnector, source: str
 ) -> None:
-    one, two = await begin(world, "one", "two")
+    one, two = await begin(world, "one", "two", source=source)
     await tighten(world)
     for each in (one, two):
         assert (await world.consumer.get(each))["spec"] == each["spec"]
@@ -139,10 +149,11 @@ async def test_validation_that_existing_instances_do_not_fit(
         assert await world.provider.find(each) is None
 
 
+@from_both
 async def test_an_api_that_is_made_anew_is_filled_from_the_consumer(
-    world: World, konnector: RunningKonnector
+    world: World, konnector: RunningKonnector, source: str
 ) -> None:
-    made = await begin(world, "one", "two")
+    made = await begin(world, "one", "two", source=source)
     before = [await world.provider.get(each) for each in made]
     await world.provider.delete(crd_ref())
     await world.provider.gone(crd_ref())
@@ -168,6 +179,29 @@ async def test_an_api_that_is_made_anew_is_filled_from_the_consumer(
     await world.provider.set_status(made[0], {"phase": "New"})
     seen = await world.consumer.until(made[0], lambda seen: seen["status"] == {"phase": "New"})
     assert seen["metadata"]["uid"] == made[0]["metadata"]["uid"]
+
+
+@from_both
+async def test_an_api_that_is_made_anew_between_two_discoveries(
+    world: World, konnector: RunningKonnector, source: str
+) -> None:
+    made = await begin(world, "one", "two", source=source)
+    before = [await world.provider.get(each) for each in made]
+    await world.provider.delete(crd_ref())
+    await world.provider.gone(crd_ref())
+    changed = crd()
+    spec = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["shape"] = {"type": "string"}
+    await world.provider.install_crd(changed)
+    for old in before:
+        copy = await world.provider.until(old, is_not(old), deadline=40)
+        assert copy["spec"] == old["spec"]
+    await world.consumer.until(crd_ref(), lambda seen: "shape" in str(seen["spec"]))
+    await synced(world.consumer, BOUND)
+    for each in made:
+        await world.provider.set_status(each, {"phase": "New"})
+        seen = await world.consumer.until(each, lambda seen: seen["status"] == {"phase": "New"})
+        assert seen["metadata"]["uid"] == each["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
@@ -196,15 +230,16 @@ async def test_while_its_api_is_gone_an_instance_is_held_unless_it_is_orphaned(
     assert await world.provider.find(held) is None
 
 
+@from_both
 @pytest.mark.parametrize(("before", "after"), [SCOPES, SCOPES[::-1]], ids=SCOPES)
 async def test_an_api_that_is_made_anew_in_another_scope(
-    world: World, konnector: RunningKonnector, before: str, after: str
+    world: World, konnector: RunningKonnector, before: str, after: str, source: str
 ) -> None:
     namespace = "team-a" if before == "Namespaced" else None
     offered = crd(scope=before)
     await world.provider.install_crd(offered)
     await world.consumer.namespace("team-a")
-    await add_connection(world.consumer, world.provider.cluster)
+    await add_connection(world.consumer, world.provider.cluster, schema={"source": source})
     await world.consumer.create(EVERYWHERE)
     await synced(world.consumer, EVERYWHERE)
     one, two = [await world.consumer.create(widget(name, namespace, size=1)) for name in "ab"]

@@ -13,6 +13,7 @@ from tests.clusters.access import CRDS, EVERYTHING, IDENTITY, limit
 from tests.clusters.scenes import (
     PROVIDER,
     crd_ref,
+    discoveries,
     kubeconfig_data,
     message,
     ready,
@@ -39,9 +40,22 @@ async def test_a_change_is_followed_and_in_sync_again(
 ) -> None:
     await offer(world)
     await world.consumer.create(BOUND)
-    await synced(world.consumer, BOUND)
+    bound = await synced(world.consumer, BOUND)
     seen = await in_sync(world)
     assert message(seen, CONDITION) == ""
+    before = bound["status"]["boundAPIs"][0]["crdHash"]
+
+    await world.provider.merge(crd_ref(), {"spec": with_field(crd())["spec"]})
+    await world.consumer.until(
+        BOUND, lambda seen: seen["status"]["boundAPIs"][0]["crdHash"] != before
+    )
+    await in_sync(world)
+    await synced(world.consumer, BOUND)
+    # And so after a hand has been at it.
+    wanted = await world.consumer.get(crd_ref())
+    await world.consumer.merge(crd_ref(), {"spec": with_field(crd(), "hand")["spec"]})
+    await world.consumer.until(crd_ref(), lambda seen: seen["spec"] == wanted["spec"])
+    await in_sync(world)
 
 
 async def test_a_pinned_schema_says_what_it_is_behind(
@@ -57,6 +71,11 @@ async def test_a_pinned_schema_says_what_it_is_behind(
     assert WIDGETS in text
     assert bound["status"]["boundAPIs"][0]["crdHash"] in text
     assert condition(seen, "Ready")
+    before = await world.consumer.get(crd_ref())
+    await konnector.restart()
+    await discoveries(world.provider, 3)
+    assert (await world.consumer.get(crd_ref()))["spec"] == before["spec"]
+    assert message(await world.consumer.get(PROVIDER), CONDITION) == text
 
     await world.consumer.merge(PROVIDER, {"spec": {"schema": {"updatePolicy": "Always"}}})
     await in_sync(world)

@@ -11,6 +11,7 @@ from kbind.testing.handles import Object, new
 GROUP = "example.org"
 WIDGETS = "widgets.example.org"
 GADGETS = "gadgets.example.org"
+ROCKETS = "rockets.space.org"
 
 CONDITIONS = {
     "type": "array",
@@ -109,3 +110,15 @@ def widget(
 
 def gadget(name: str, namespace: str | None = "team-a", **spec: Any) -> Object:
     return widget(name, namespace, "Gadget", **spec)
+
+
+def rockets(*, exported: bool = True) -> Object:
+    """The CRD of an API of another group."""
+    definition = crd("rockets", "Rocket", exported=exported)
+    definition["metadata"]["name"] = ROCKETS
+    definition["spec"]["group"] = "space.org"
+    return definition
+
+
+def rocket(name: str, namespace: str | None = "team-a", **spec: Any) -> Object:
+    return new("space.org/v1", "Rocket", name, namespace, spec=spec)

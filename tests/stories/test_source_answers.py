@@ -21,13 +21,12 @@ from kbind.hooks import (
     hookimpl,
 )
 from kbind.testing.handles import Object, condition, find_condition, new
-from kbind.testing.running import add_connection, binding
+from kbind.testing.running import USER, add_connection, binding
 from tests.clusters.scenes import PROVIDER, crd_ref, message
-from tests.clusters.widgets import GADGETS, WIDGETS, crd
+from tests.clusters.widgets import GADGETS, ROCKETS, WIDGETS, crd, rockets
 from tests.stories.telling import Story, tell
 
 OWN = new(words.API_VERSION, "ClusterBinding", "provider")
-ROCKETS = "rockets.space.org"
 
 
 class Scripted:
@@ -77,14 +76,6 @@ class Scripted:
             return self
 
         return {"Scripted": factory}
-
-
-def rockets() -> Object:
-    """An API of another group."""
-    definition = crd("rockets", "Rocket")
-    definition["metadata"]["name"] = ROCKETS
-    definition["spec"]["group"] = "space.org"
-    return definition
 
 
 def told(plugin: Scripted, **spec: Any) -> Callable[[Callable[[Story], Awaitable[None]]], None]:
@@ -343,3 +334,23 @@ def test_what_could_not_be_kept_of_a_definition_is_said() -> None:
             assert message(obj, type_) == f"{WIDGETS}: 3 parts of spec made permissive"
 
     told(plugin)(main)
+
+
+def test_a_document_that_never_comes_is_asked_for_once_a_discovery() -> None:
+    async def main(story: Story) -> None:
+        document = "/openapi/v3/apis/space.org/v1"
+        for definition in (crd(exported=False), rockets(exported=False)):
+            await story.provider.install_crd(definition)
+        story.clusters[1].faults.hang(lambda request: request.path == document)
+        schema = {"source": "OpenAPI", "pullPolicy": "All"}
+        await add_connection(story.consumer, story.clusters[1], schema=schema)
+        await story.consumer.established(WIDGETS, 90)
+        start = len(story.clusters[1].audit(USER))
+        seen = await connection_after(story, 600)
+        assert condition(seen, "Ready")
+        assert f"{ROCKETS}: provider: get {document}: " in message(seen, "SchemaInSync")
+        asked = [entry.path for entry in story.clusters[1].audit(USER)[start:]]
+        # Twice a discovery: for the identity, and for what is offered.
+        assert asked.count("/apis") <= 2 * 21
+
+    tell(main)

@@ -123,6 +123,8 @@ async def test_all_is_exported_but_what_comes_with_kubernetes_and_kbind() -> Non
             "apps": {"v1": [resource("deployments", "Deployment")]},
             "metrics.k8s.io": {"v1beta1": None},
             "core.kbind.io": {"v1alpha1": [resource("bindings", "Binding")]},
+            "catalog.kbind.io": {"v1alpha1": [resource("exports", "Export", scope="Cluster")]},
+            "iam.kbind.io": {"v1alpha1": [resource("grants", "Grant", scope="Cluster")]},
             "gateway.networking.k8s.io": {"v1": [resource("gateways", "Gateway")]},
         }
     )
