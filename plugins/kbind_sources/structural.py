@@ -204,8 +204,9 @@ class _Work:
                     result[LIST_KEYS] = keys
             else:
                 self.loosened.append(path)
-                for part in parts(items):
-                    self._drop_transitions(part, path)
+        if result.get(LIST_TYPE) != "map":
+            for part in parts(result.get("items") or {}):
+                self._drop_transitions(part, path)
         if schema.get(MAP_TYPE) in ("atomic", "granular") and result.get("type") == "object":
             result[MAP_TYPE] = schema[MAP_TYPE]
 

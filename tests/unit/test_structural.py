@@ -257,12 +257,16 @@ def test_a_rule_goes_where_a_part_was_cut_before() -> None:
     assert result.loosened == (("spec", "cut"), ("spec",))
 
 
-def test_rules_on_items_look_back_only_where_items_are_found_again() -> None:
+@pytest.mark.parametrize(("relation", "more"), [("set", 1), ("atomic", 0), (None, 0)])
+def test_rules_on_items_look_back_only_where_items_are_found_again(
+    relation: str | None, more: int
+) -> None:
     back: Schema = {"rule": "self == oldSelf"}
     items = obj(a=TEXT) | {"x-kubernetes-validations": [back, RULE]}
-    spec, count = field({"type": "array", "x-kubernetes-list-type": "set", "items": items})
+    kind = {"x-kubernetes-list-type": relation} if relation else {}
+    spec, count = field({"type": "array", "items": items} | kind)
     assert spec["items"]["x-kubernetes-validations"] == [RULE]
-    assert count == 2
+    assert count == 1 + more
 
 
 def test_the_root_says_nothing_of_metadata() -> None:
