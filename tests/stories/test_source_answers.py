@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kbind import words
-from kbind.errors import SchemaSourceError
+from kbind.errors import ClusterError, SchemaSourceError, Unauthorized, Unreachable
 from kbind.hooks import (
     Definition,
     Exports,
@@ -21,7 +21,7 @@ from kbind.hooks import (
     hookimpl,
 )
 from kbind.testing.handles import Object, condition, find_condition, new
-from kbind.testing.running import add_connection, binding
+from kbind.testing.running import USER, add_connection, binding
 from tests.clusters.scenes import PROVIDER, crd_ref, message
 from tests.clusters.widgets import GADGETS, WIDGETS, crd
 from tests.stories.telling import Story, tell
@@ -386,6 +386,29 @@ def test_a_definition_that_is_none_of_its_api_is_told_and_harms_no_other(
             assert await story.consumer.find(crd_ref(name)) is None
         plugin.wrong = {}
         await story.consumer.established(WIDGETS, 65)
+
+    told(plugin)(main)
+
+
+@pytest.mark.parametrize("kind", [Unreachable, Unauthorized])
+def test_a_definition_that_never_comes_over_is_asked_for_no_faster(
+    kind: type[ClusterError],
+) -> None:
+    """Such as one that a proxy cuts off, while the provider answers everything else."""
+    plugin = Scripted(crd(), rockets())
+    plugin.wrong = {ROCKETS: kind("cut off", side="provider", verb="get", path="/openapi/v3")}
+
+    async def main(story: Story) -> None:
+        await story.consumer.create(binding([ROCKETS, WIDGETS]))
+        await story.consumer.established(WIDGETS)
+        provider = story.clusters[1]
+        await story.wait(60)
+        before = len(provider.audit(USER))
+        seen = await connection_after(story, 300)
+        assert condition(seen, "Ready")
+        assert f"{ROCKETS}: cut off" in message(seen, "SchemaInSync")
+        # Each discovery reads two identities; watches and the heartbeat are there as well.
+        assert len(provider.audit(USER)) - before < 10 * 12
 
     told(plugin)(main)
 
