@@ -150,6 +150,8 @@ def checked(exports: Exports) -> Exports:
                 raise TypeError(f"{api.name!r} has a part that is no text")
             if isinstance(api.versions, str):
                 raise TypeError(f"{api.name} has one text for its versions")
+            if len(set(api.versions)) < len(api.versions):
+                raise TypeError(f"{api.name} has a version twice")
             if api.scope not in ("Namespaced", "Cluster"):
                 raise TypeError(f"{api.name} has the scope {api.scope!r}")
             if api.name != f"{api.resource}.{api.group}":

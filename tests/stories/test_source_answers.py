@@ -236,6 +236,7 @@ def test_our_own_kinds_are_never_offered() -> None:
         {"versions": None},
         {"versions": (1,)},
         {"versions": "v1"},
+        {"versions": ("v1", "v1")},
         {"scope": "Weird"},
         {"name": "widgets"},
         {"revision": None},
