@@ -48,7 +48,8 @@ def judged(
             "type": str(judgement.type),
             "status": judgement.status,
             "reason": str(judgement.reason),
-            "message": judgement.message[:32768],
+            # What no server could read goes: half of a character, as in the name of a file.
+            "message": judgement.message[:32768].encode("utf-8", "replace").decode(),
             "observedGeneration": generation,
             "lastTransitionTime": now
             if flipped or before is None

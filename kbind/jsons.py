@@ -37,6 +37,8 @@ def _encode(value: Any, sort: bool) -> bytes:
         elif isinstance(item, dict):
             pieces: list[Any] = []
             for name in sorted(item) if sort else item:
+                if not isinstance(name, str):
+                    raise TypeError(f"a field is named {name!r}, which is no text")
                 pieces += (b"," if pieces else b"{", orjson.dumps(name) + b":", item[name])
             todo += reversed([*pieces, b"}"] if pieces else [b"{}"])
         elif isinstance(item, list | tuple):

@@ -48,6 +48,8 @@ class Cache:
         self._told = 0
         # Deleted by us, deletion not yet told by the watch: key to uid.
         self._forgotten: dict[Key, str] = {}
+        # Versions that answers taught, not yet told by the watch.
+        self._learned: dict[Key, set[int]] = {}
 
     def get(self, key: Key) -> Entry | None:
         return self._entries.get(key)
@@ -80,8 +82,11 @@ class Cache:
             key, uid, version = identify(obj)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("the answer holds no object") from error
+        if version <= self._told:
+            return
+        self._learned.setdefault(key, set()).add(version)
         known = self._entries.get(key)
-        if version <= self._told or (known is not None and known.version >= version):
+        if known is not None and known.version >= version:
             return
         if self._forgotten.get(key) == uid:
             return
@@ -102,19 +107,22 @@ class Cache:
 
     def observe(self, key: Key, entry: Entry) -> bool:
         """An ADDED or MODIFIED event."""
-        self._told = max(self._told, entry.version)
+        news = entry.version > self._told and entry.version not in self._learned.get(key, ())
+        self._has_told(entry.version, key)
         known = self._entries.get(key)
         if self._forgotten.get(key) == entry.uid:
             return False
         if known is not None and known.version >= entry.version:
-            return False
+            # Somebody else's change that the answer to a write of ours held as well: it is known,
+            # and nobody has been notified of it.
+            return news
         self._forgotten.pop(key, None)
         self._entries[key] = entry
         return True
 
     def observe_deleted(self, key: Key, uid: str, version: int) -> bool:
         """A DELETED event; version: the one it carries."""
-        self._told = max(self._told, version)
+        self._has_told(version, key)
         if self._forgotten.get(key) == uid:
             del self._forgotten[key]
         known = self._entries.get(key)
@@ -125,14 +133,25 @@ class Cache:
 
     def observe_progress(self, version: int) -> None:
         """A bookmark: the watch has told everything up to *version*."""
+        self._has_told(version, *self._learned)
+
+    def _has_told(self, version: int, *keys: Key) -> None:
+        """The watch has come to *version*; what answers taught of *keys* until then is told."""
         self._told = max(self._told, version)
+        for key in keys:
+            later = {each for each in self._learned.pop(key, ()) if each > version}
+            if later:
+                self._learned[key] = later
 
     def replace(self, listed: Mapping[Key, Entry], version: int) -> list[Key]:
-        """A complete list as of *version*: the keys that are new, changed or gone."""
+        """A complete list as of *version*: the keys that are new, changed or gone. What was
+        learned until then counts as changed, as it may have held somebody else's change."""
+        learned = {key for key, versions in self._learned.items() if min(versions) <= version}
         if version < self._told:
             # A consistent list cannot be older than what was told before it, unless the server
             # itself went back (restored from a backup): old numbers then mean nothing.
             self._forgotten.clear()
+            self._learned.clear()
             before, self._entries = self._entries, {}
         else:
             before = self._entries
@@ -144,6 +163,7 @@ class Cache:
             # What a write's answer taught since the list was made is newer than the list.
             self._entries = {key: entry for key, entry in before.items() if entry.version > version}
         self._told = version
+        self._has_told(version, *self._learned)
         for key, entry in listed.items():
             newer = self._entries.get(key)
             if self._forgotten.get(key) != entry.uid and (
@@ -153,6 +173,7 @@ class Cache:
         changed = []
         for key in dict.fromkeys((*self._entries, *before)):
             old, new = before.get(key), self._entries.get(key)
-            if old is None or new is None or (old.version, old.uid) != (new.version, new.uid):
+            differs = old is None or new is None or (old.version, old.uid) != (new.version, new.uid)
+            if differs or key in learned:
                 changed.append(key)
         return changed

@@ -197,7 +197,7 @@ class ConnectionRunner:
         if going:
             return link
         link.auto_bound = await auto_bind(self._shared, connection, wanted.auto_bind, link)
-        await self._deliver(link, wanted)
+        await self._deliver(link, wanted, just_seen=link.discovered_at == now)
         return link
 
     # --- the line to the provider ------------------------------------------------------------
@@ -269,7 +269,9 @@ class ConnectionRunner:
                     "create another Connection for another cluster",
                 )
 
-    async def _deliver(self, link: Link, policy: Policies) -> None:
+    async def _deliver(self, link: Link, policy: Policies, *, just_seen: bool) -> None:
+        """just_seen: the provider has answered in this very pass, so that a definition which does
+        not come over is a matter of its own."""
         exports = link.exports or {}
         coverage = self._shared.coverage()
         names = coverage.apis(self.name) | exports.keys()
@@ -298,10 +300,10 @@ class ConnectionRunner:
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
-                silent = isinstance(error, Unreachable | Unauthorized) and error.side == "provider"
-                if silent and not place(name)[0]:
+                cut_off = isinstance(error, Unreachable | Unauthorized) and error.side == "provider"
+                if cut_off and not just_seen:
                     link.delivered[name] = outcome
-                    self.lost()  # true of all the others too, unless the next pass finds otherwise
+                    self.lost()  # it may be true of all the others too
                     break
             if outcome is None:
                 outcome = Outcome(Reason.PENDING, f"CRD {name} changed meanwhile; trying again")

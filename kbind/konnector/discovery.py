@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -23,6 +23,9 @@ from kbind.words import Condition, Reason
 log = structlog.get_logger(__name__)
 
 PATIENCE = 60.0  # seconds that a schema source may take for one answer
+
+# What a plugin may end in: none of it may end the konnector, or one of its tasks.
+_BROKEN: Final = (Exception, asyncio.CancelledError, SystemExit)
 
 T = TypeVar("T")
 
@@ -116,7 +119,7 @@ def _source(link: Link, name: str, sources: Sources) -> SchemaSource:
             raise Stop(Condition.READY, Reason.UNKNOWN_SCHEMA_SOURCE, message)
         try:
             link.sources[name] = factory(Reader(link.client))
-        except Exception as error:
+        except _BROKEN as error:
             log.exception("a schema source broke; its plugin is at fault")
             message = f"schema source {name}: the plugin broke: {type(error).__name__}: {error}"
             raise Stop(Condition.READY, Reason.SCHEMA_SOURCE_FAILED, message) from error
@@ -125,7 +128,7 @@ def _source(link: Link, name: str, sources: Sources) -> SchemaSource:
 
 async def _list(source: SchemaSource) -> _Found:
     try:
-        exports = checked(await answer(source.exports(), Exports))
+        exports = checked(await answer(lambda: source.exports(), Exports))
     except Forbidden as error:
         return _Found(Listing.FORBIDDEN, error=error)
     except (ClusterError, SchemaSourceError) as error:
@@ -135,12 +138,20 @@ async def _list(source: SchemaSource) -> _Found:
 
 
 def checked(exports: Exports) -> Exports:
-    """Raises SchemaSourceError for what the contract does not allow among the answers."""
+    """A copy, which the source cannot change any more. Raises SchemaSourceError for what the
+    contract does not allow among the answers."""
     try:
+        if not isinstance(exports.apis, tuple | list):
+            raise TypeError(f"apis is a {type(exports.apis).__name__}, not a tuple")
+        exports = Exports(tuple(exports.apis), dict(exports.unread))
         for api in exports.apis:
             texts: tuple[object, ...] = (api.name, api.revision, *api.versions)
             if not all(isinstance(text, str) for text in texts):
                 raise TypeError(f"{api.name!r} has a part that is no text")
+            if isinstance(api.versions, str):
+                raise TypeError(f"{api.name} has one text for its versions")
+            if len(set(api.versions)) < len(api.versions):
+                raise TypeError(f"{api.name} has a version twice")
             if api.scope not in ("Namespaced", "Cluster"):
                 raise TypeError(f"{api.name} has the scope {api.scope!r}")
             if api.name != f"{api.resource}.{api.group}":
@@ -148,22 +159,26 @@ def checked(exports: Exports) -> Exports:
         said: list[object] = [*exports.unread, *exports.unread.values()]
         if not all(isinstance(text, str) for text in said):
             raise TypeError("unread holds something other than texts")
-    except (AttributeError, TypeError) as error:
+    except Exception as error:
         raise SchemaSourceError(f"the plugin's exports are malformed: {error}") from error
     return exports
 
 
-async def answer(asked: Awaitable[T], *kinds: type) -> T:
+async def answer(ask: Callable[[], Awaitable[T]], *kinds: type) -> T:
     """What a schema source answers, within limits. Raises ClusterError or SchemaSourceError,
     the latter also for a plugin that breaks, or that answers with something of none of *kinds*."""
+    limit = asyncio.timeout(PATIENCE)
     try:
-        async with asyncio.timeout(PATIENCE):
-            given = await asked
+        async with limit:
+            given = await ask()
     except (ClusterError, SchemaSourceError):
         raise
-    except TimeoutError as error:
-        raise SchemaSourceError(f"no answer within {PATIENCE:.0f} s") from error
-    except Exception as error:
+    except _BROKEN as error:
+        if limit.expired():
+            raise SchemaSourceError(f"no answer within {PATIENCE:.0f} s") from error
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # it is us who are to end
         log.exception("a schema source broke; its plugin is at fault")
         raise SchemaSourceError(f"the plugin broke: {type(error).__name__}: {error}") from error
     if not isinstance(given, kinds):

@@ -15,15 +15,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 import pytest
 
 from kbind.cluster.client import Client
 from kbind.cluster.transport import Reply, Request, TransportError
 from kbind.errors import ClusterError, SchemaSourceError
-from kbind.hooks import Exports, Offer, SchemaSource, SourceFactory
-from kbind.konnector.discovery import PATIENCE
+from kbind.hooks import Definition, Exports, Offer, SchemaSource, SourceFactory
+from kbind.konnector.discovery import PATIENCE, checked
 from kbind.konnector.reader import Reader
 from kbind.schema import consumer_crd
 from kbind.testing import clock
@@ -81,6 +81,7 @@ class SchemaSourceContract:
         source = self._source(provider)
         first = await source.exports()
         assert isinstance(first, Exports), "exports() answers kbind.hooks.Exports"
+        checked(first)
         names = [api.name for api in first.apis]
         assert len(names) >= 2, f"prepare() has to make the source offer two APIs, not {names}"
         assert names == sorted(set(names)), "each API is told once, in the order of names"
@@ -115,6 +116,11 @@ class SchemaSourceContract:
         for api in (await source.exports()).apis:
             offer = await source.definition(api.name)
             assert isinstance(offer, Offer), f"{api.name} is exported and has no definition"
+            definition, note = cast(object, offer.definition), cast(object, offer.note)
+            assert isinstance(definition, Definition), (
+                f"{api.name}: {definition!r} is no Definition"
+            )
+            assert isinstance(note, str), f"{api.name}: the note {note!r} is no text"
             spec = offer.crd["spec"]
             plural = spec["names"]["plural"]
             assert offer.crd["metadata"]["name"] == api.name == f"{plural}.{spec['group']}"

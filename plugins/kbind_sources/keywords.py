@@ -71,6 +71,8 @@ def is_fit(name: str, value: Any) -> bool:
     kinds: Any = VALUES[name]
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
         return False
+    if kinds == (int,) and not -(2**63) <= value < 2**63:
+        return False
     if name == "multipleOf":
         # The server takes the whole part, and refuses all integers where that is 0.
         return bool(value >= 1 and value == int(value))

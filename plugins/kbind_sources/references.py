@@ -2,6 +2,9 @@
 
 A type that contains itself, and a document that grows beyond all measure when its references are
 replaced, are cut: below the cut everything is accepted.
+
+What a reference leads to is a type of a program: a CRD has all of its schema in one place. Such a
+program reads what it is sent into that type, and takes more than its document says.
 """
 
 from __future__ import annotations
@@ -144,6 +147,8 @@ class _Expansion:
         if any(schema[name] is not None for name in schema.keys() - shaped):
             # Another version of OpenAPI, or none.
             self.cut.append(path)
+        if len(within) > 1:
+            shaped = _as_read(shaped)
 
         def inner(part: Any, *step: str) -> Schema:
             return self._schema(part, document, (*path, *step), level + 1, within)
@@ -154,6 +159,7 @@ class _Expansion:
             if not shaped:
                 return target
             result = inner(shaped)
+            _drop_zero(result, [target])
             return result | {"allOf": [target, *result.get("allOf", ())]}
         nested = shaped.keys() & {"properties", "items", "additionalProperties", "not", *JUNCTORS}
         if nested and level >= self._depth:
@@ -168,7 +174,28 @@ class _Expansion:
             elif isinstance(value, dict):
                 step = {"items": ("[]",), "additionalProperties": ("*",)}.get(name, ())
                 result[name] = inner(value, *step)
+        if any(isinstance(part, dict) and "$ref" in part for part in shaped.get("allOf", ())):
+            _drop_zero(result, result["allOf"])
         return result
+
+
+def _as_read(schema: Schema) -> Schema:
+    """What a type demands of what is read into it: the empty text is as good as none, and base64
+    may be empty or in several lines."""
+    read = {k: v for k, v in schema.items() if (k, v) != ("format", "byte")}
+    words = read.get("enum")
+    if words and "" not in words and all(isinstance(word, str) for word in words):
+        read["enum"] = [*words, ""]
+        if read.get("default") == "":
+            del read["default"]
+    return read
+
+
+def _drop_zero(schema: Schema, types: list[Schema]) -> None:
+    """Documents give every type of a struct the default ``{}``, also one that has a JSON form of
+    its own and cannot be read from that."""
+    if schema.get("default") == {} and not all("properties" in each for each in types):
+        del schema["default"]
 
 
 def _at(document: Document, pointer: str) -> Any:

@@ -54,7 +54,7 @@ def structural(schema: Schema, *, cut: Iterable[Path] = (), status: bool = False
     if result.get("type") != "object":
         result = {"type": "object", PRESERVE: True, "properties": _of_objects({})}
         loosened.append(())
-    for name in ("nullable", "default", MAP_TYPE, *(_NOT_AT_ROOT if status else ())):
+    for name in ("nullable", "default", MAP_TYPE, EMBEDDED, *(_NOT_AT_ROOT if status else ())):
         if result.pop(name, None) is not None and name in _NOT_AT_ROOT:
             loosened.append(())
     return Structural(result, tuple(loosened))
@@ -204,8 +204,9 @@ class _Work:
                     result[LIST_KEYS] = keys
             else:
                 self.loosened.append(path)
-                for part in parts(items):
-                    self._drop_transitions(part, path)
+        if result.get(LIST_TYPE) != "map":
+            for part in parts(result.get("items") or {}):
+                self._drop_transitions(part, path)
         if schema.get(MAP_TYPE) in ("atomic", "granular") and result.get("type") == "object":
             result[MAP_TYPE] = schema[MAP_TYPE]
 

@@ -36,6 +36,34 @@ def test_an_answer_is_taken_if_it_is_newer_than_the_entry() -> None:
     assert cache.observe(A, entry(9))
 
 
+def test_a_change_that_an_answer_held_as_well_is_told_when_its_event_comes() -> None:
+    """Somebody writes, then we do, and our answer comes before either event."""
+    cache = Cache()
+    cache.replace({A: entry(5)}, 6)
+    cache.learn(raw(9))  # ours, and in it somebody's of version 8
+    assert cache.observe(A, entry(8))
+    assert not cache.observe(A, entry(8))
+    assert not cache.observe(A, entry(9))
+    assert version(cache) == 9
+    assert cache.observe(A, entry(10))
+
+
+def test_a_list_that_comes_instead_of_events_tells_what_answers_held() -> None:
+    cache = Cache()
+    cache.replace({A: entry(5)}, 6)
+    cache.learn(raw(9))
+    assert cache.replace({A: entry(9)}, 9) == [A]
+    assert cache.replace({A: entry(9)}, 10) == []
+
+
+def test_what_a_bookmark_has_passed_is_learned_no_longer() -> None:
+    cache = Cache()
+    cache.replace({A: entry(5)}, 6)
+    cache.learn(raw(9))
+    cache.observe_progress(9)
+    assert cache.replace({A: entry(9)}, 10) == []
+
+
 def test_a_deletion_that_was_told_is_not_undone_by_an_older_answer() -> None:
     cache = Cache()
     cache.replace({A: entry(5)}, 6)

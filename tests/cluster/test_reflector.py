@@ -386,11 +386,23 @@ async def test_a_server_that_went_back_in_history_is_listed_anew() -> None:
 async def test_our_own_writes_are_not_told_again() -> None:
     async with following(Scripted(listing(7, widget("a", 3)))) as (it, watch):
         it.taken()
-        it.cache.learn(orjson.dumps(widget("a", 9, size=1)))
+        for version in (8, 9):
+            it.cache.learn(orjson.dumps(widget("a", version, size=1)))
         watch.send(line("MODIFIED", widget("a", 8)), line("MODIFIED", widget("a", 9, size=1)))
         watch.send(line("ADDED", widget("z", 10)))
         await until(lambda: "z" in it.names())
         assert it.taken() == ["z"]
+        assert it.spec("a") == {"size": 1}
+
+
+async def test_what_somebody_else_wrote_before_us_is_told() -> None:
+    async with following(Scripted(listing(7, widget("a", 3)))) as (it, watch):
+        it.taken()
+        it.cache.learn(orjson.dumps(widget("a", 9, size=1)))
+        watch.send(line("MODIFIED", widget("a", 8)), line("MODIFIED", widget("a", 9, size=1)))
+        watch.send(line("ADDED", widget("z", 10)))
+        await until(lambda: "z" in it.names())
+        assert it.taken() == ["a", "z"]
         assert it.spec("a") == {"size": 1}
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kbind import words
+from kbind.cluster.transport import Request
 from kbind.testing.handles import Handle, Object, condition, find_condition, new
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.running import USER, binding, connection, connection_secret
-from tests.clusters.widgets import WIDGETS, crd, widget
+from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
 from tests.stories.telling import Story, tell
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -71,6 +72,32 @@ def test_a_binding_of_another_version_of_the_crd_harms_itself_alone() -> None:
         await story.provider.until(one, lambda seen: seen)
         await story.consumer.merge(newer, {"spec": {"conflictPolicy": "Fail"}})
         await story.consumer.until(newer, lambda seen: condition(seen, "Ready"))
+
+    tell(main)
+
+
+def test_an_edit_beside_our_own_write_is_taken_in() -> None:
+    """Somebody edits a binding just before its status is written: the answer to that write comes
+    before the event, and holds the edit as well."""
+
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        await story.provider.install_crd(crd("gadgets", "Gadget"))
+        await story.wait(60)
+        here = story.clusters[0]
+
+        async def edit(request: Request) -> None:
+            apis = [{"name": WIDGETS}, {"name": GADGETS}]
+            await story.consumer.merge(bound, {"spec": {"apis": apis}})
+
+        here.faults.clear()  # the story's own ear, which would hear it first
+        here.faults.add(lambda it: it.path.endswith("/bindings/bound/status"), edit, times=1)
+        changed = crd()
+        changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "changed"
+        await story.provider.merge(changed, {"spec": changed["spec"]})
+        await story.wait(120)
+        two = await story.consumer.create(gadget("two", size=1))
+        await story.provider.until(two, lambda seen: seen, deadline=60)
 
     tell(main)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kbind import words
-from kbind.errors import SchemaSourceError
+from kbind.errors import ClusterError, SchemaSourceError, Unauthorized, Unreachable
 from kbind.hooks import (
     Definition,
     Exports,
@@ -31,17 +31,17 @@ OWN = new(words.API_VERSION, "ClusterBinding", "provider")
 
 class Scripted:
     """A plugin whose source offers what a test says: definitions by name, an answer that it gives
-    instead, and what is unread. slow, broken: names whose definition takes very long, or is
-    none; unmade: the factory fails."""
+    instead, and what is unread. slow: names whose definition takes very long; wrong: what is given
+    for one, or raised, instead of it; unmade: what the factory raises."""
 
     def __init__(self, *offered: Object) -> None:
         self.offered: dict[str, Any] = {}
         self.instead: Any = None
         self.unread: dict[str, str] = {}
         self.slow: set[str] = set()
-        self.broken: set[str] = set()
+        self.wrong: dict[str, Any] = {}
         self.note = ""
-        self.unmade = False
+        self.unmade: BaseException | None = None
         self.offer(*offered)
 
     def offer(self, *offered: Object) -> None:
@@ -51,7 +51,7 @@ class Scripted:
             self.offered[metadata["name"]] = definition | {"metadata": metadata}
 
     async def exports(self) -> Exports:
-        if isinstance(self.instead, Exception):
+        if isinstance(self.instead, BaseException):
             raise self.instead
         if self.instead is not None:
             answer: Exports = self.instead
@@ -64,15 +64,19 @@ class Scripted:
             await asyncio.sleep(3600)
         if name not in self.offered:
             return None
-        if name in self.broken:
-            return Offer({"metadata": {"name": name}}, Definition.ORIGINAL)
+        wrong = self.wrong.get(name)
+        if isinstance(wrong, BaseException):
+            raise wrong
+        if wrong is not None:
+            offer: Offer = wrong
+            return offer
         return Offer(self.offered[name], Definition.SYNTHESIZED, self.note)
 
     @hookimpl
     def kbind_schema_sources(self) -> Mapping[str, SourceFactory]:
         def factory(provider: ProviderReader) -> Scripted:
-            if self.unmade:
-                raise ValueError("no settings")
+            if self.unmade is not None:
+                raise self.unmade
             return self
 
         return {"Scripted": factory}
@@ -152,7 +156,17 @@ def test_what_nobody_wants_may_be_unread() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [SchemaSourceError("the registry is down"), ValueError("a bug"), ["widgets"]]
+    "answer",
+    [
+        SchemaSourceError("the registry is down"),
+        ValueError("a bug"),
+        SystemExit(1),
+        asyncio.CancelledError(),  # of a task that the plugin waited for
+        ["widgets"],
+        Exports(iter(())),  # type: ignore[arg-type]
+        SchemaSourceError("the file bad\udcff.yaml is no YAML"),  # so Python reads odd names
+    ],
+    ids=["refusal", "bug", "exit", "cancelled", "list", "iterator", "odd text"],
 )
 def test_an_answer_that_is_none_changes_nothing(answer: Any) -> None:
     plugin = Scripted(crd())
@@ -212,6 +226,8 @@ def test_our_own_kinds_are_never_offered() -> None:
     [
         {"versions": None},
         {"versions": (1,)},
+        {"versions": "v1"},
+        {"versions": ("v1", "v1")},
         {"scope": "Weird"},
         {"name": "widgets"},
         {"revision": None},
@@ -262,15 +278,16 @@ def test_slow_definitions_do_not_hold_up_what_the_connection_says() -> None:
     told(plugin)(main)
 
 
-def test_a_source_that_cannot_be_made_is_reported() -> None:
+@pytest.mark.parametrize("error", [ValueError("no settings"), SystemExit("no settings")], ids=repr)
+def test_a_source_that_cannot_be_made_is_reported(error: BaseException) -> None:
     plugin = Scripted(crd())
-    plugin.unmade = True
+    plugin.unmade = error
 
     async def main(story: Story) -> None:
         seen = await connection_after(story, 5)
         assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaSourceFailed"
-        assert "the plugin broke: ValueError: no settings" in message(seen, "Ready")
-        plugin.unmade = False
+        assert f"the plugin broke: {type(error).__name__}: no settings" in message(seen, "Ready")
+        plugin.unmade = None
         assert condition(await connection_after(story, 40), "Ready")
 
     told(plugin)(main)
@@ -305,7 +322,8 @@ def test_nothing_exported_counts_after_two_discoveries_30_s_apart() -> None:
 
 def test_one_definition_that_is_slow_or_broken_holds_up_no_other() -> None:
     plugin = Scripted(crd("gadgets", "Gadget"), rockets(), crd())
-    plugin.slow, plugin.broken = {GADGETS}, {ROCKETS}
+    plugin.slow = {GADGETS}
+    plugin.wrong = {ROCKETS: Offer({"metadata": {"name": ROCKETS}}, Definition.ORIGINAL)}
 
     async def main(story: Story) -> None:
         made = await story.consumer.create(binding([GADGETS, ROCKETS, WIDGETS]))
@@ -322,6 +340,71 @@ def test_one_definition_that_is_slow_or_broken_holds_up_no_other() -> None:
     told(plugin)(main)
 
 
+def with_schema(**extra: Any) -> Offer:
+    """Widgets with something that is no schema. extra: of the schema's fields."""
+    definition = crd()
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] |= extra
+    return Offer(definition, Definition.SYNTHESIZED)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (ValueError("a bug"), "the plugin broke: ValueError: a bug"),
+        (SystemExit(1), "the plugin broke: SystemExit: 1"),
+        (asyncio.CancelledError(), "the plugin broke: CancelledError"),
+        (crd(), "the plugin answered with dict, not with Offer"),
+        (Offer(crd("gadgets", "Gadget"), Definition.ORIGINAL), f"of another API: {GADGETS}"),
+        (Offer(crd(), "original"), "'original' is no Definition"),  # type: ignore[arg-type]
+        (with_schema(title={1, 2}), "Type is not JSON serializable: set"),
+        (with_schema(properties={True: {}}), "a field is named True"),  # what YAML makes of "on"
+    ],
+    ids=["bug", "exit", "cancelled", "CRD", "another", "word", "set", "key"],
+)
+def test_a_definition_that_is_none_of_its_api_is_told_and_harms_no_other(
+    wrong: Any, said: str
+) -> None:
+    plugin = Scripted(crd(), rockets())
+    plugin.wrong = {WIDGETS: wrong}
+
+    async def main(story: Story) -> None:
+        made = await story.consumer.create(binding([ROCKETS, WIDGETS]))
+        await story.consumer.established(ROCKETS)
+        seen = await connection_after(story, 65)
+        assert condition(seen, "Ready")
+        assert said in message(seen, "SchemaInSync")
+        assert said in message(await story.consumer.get(made), "Ready")
+        for name in (GADGETS, WIDGETS):
+            assert await story.consumer.find(crd_ref(name)) is None
+        plugin.wrong = {}
+        await story.consumer.established(WIDGETS, 65)
+
+    told(plugin)(main)
+
+
+@pytest.mark.parametrize("kind", [Unreachable, Unauthorized])
+def test_a_definition_that_never_comes_over_is_asked_for_no_faster(
+    kind: type[ClusterError],
+) -> None:
+    """Such as one that a proxy cuts off, while the provider answers everything else."""
+    plugin = Scripted(crd(), rockets())
+    plugin.wrong = {ROCKETS: kind("cut off", side="provider", verb="get", path="/openapi/v3")}
+
+    async def main(story: Story) -> None:
+        await story.consumer.create(binding([ROCKETS, WIDGETS]))
+        await story.consumer.established(WIDGETS)
+        provider = story.clusters[1]
+        await story.wait(60)
+        before = len(provider.audit(USER))
+        seen = await connection_after(story, 300)
+        assert condition(seen, "Ready")
+        assert f"{ROCKETS}: cut off" in message(seen, "SchemaInSync")
+        # Each discovery reads two identities; watches and the heartbeat are there as well.
+        assert len(provider.audit(USER)) - before < 10 * 12
+
+    told(plugin)(main)
+
+
 def test_what_could_not_be_kept_of_a_definition_is_said() -> None:
     plugin = Scripted(crd())
     plugin.note = "3 parts of spec made permissive"
@@ -334,23 +417,3 @@ def test_what_could_not_be_kept_of_a_definition_is_said() -> None:
             assert message(obj, type_) == f"{WIDGETS}: 3 parts of spec made permissive"
 
     told(plugin)(main)
-
-
-def test_a_document_that_never_comes_is_asked_for_once_a_discovery() -> None:
-    async def main(story: Story) -> None:
-        document = "/openapi/v3/apis/space.org/v1"
-        for definition in (crd(exported=False), rockets(exported=False)):
-            await story.provider.install_crd(definition)
-        story.clusters[1].faults.hang(lambda request: request.path == document)
-        schema = {"source": "OpenAPI", "pullPolicy": "All"}
-        await add_connection(story.consumer, story.clusters[1], schema=schema)
-        await story.consumer.established(WIDGETS, 90)
-        start = len(story.clusters[1].audit(USER))
-        seen = await connection_after(story, 600)
-        assert condition(seen, "Ready")
-        assert f"{ROCKETS}: provider: get {document}: " in message(seen, "SchemaInSync")
-        asked = [entry.path for entry in story.clusters[1].audit(USER)[start:]]
-        # Twice a discovery: for the identity, and for what is offered.
-        assert asked.count("/apis") <= 2 * 21
-
-    tell(main)

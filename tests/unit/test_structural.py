@@ -195,6 +195,7 @@ def test_what_can_be_said_structurally_is(schema: Schema, expected: Schema) -> N
             {"type": "array", "items": TEXT}, id="uniqueItems"),
         pytest.param(TEXT | {"pattern": "^(?!a)"}, TEXT, id="look-around is not in RE2"),
         pytest.param(TEXT | {"maxLength": "3"}, TEXT, id="a limit that is no number"),
+        pytest.param(TEXT | {"maxLength": 2**63}, TEXT, id="a limit that is no int64"),
         pytest.param({"type": "number", "multipleOf": 0.5}, {"type": "number"}, id="multipleOf"),
         pytest.param(
             obj(a=TEXT) | {"additionalProperties": TEXT},
@@ -257,12 +258,16 @@ def test_a_rule_goes_where_a_part_was_cut_before() -> None:
     assert result.loosened == (("spec", "cut"), ("spec",))
 
 
-def test_rules_on_items_look_back_only_where_items_are_found_again() -> None:
+@pytest.mark.parametrize(("relation", "more"), [("set", 1), ("atomic", 0), (None, 0)])
+def test_rules_on_items_look_back_only_where_items_are_found_again(
+    relation: str | None, more: int
+) -> None:
     back: Schema = {"rule": "self == oldSelf"}
     items = obj(a=TEXT) | {"x-kubernetes-validations": [back, RULE]}
-    spec, count = field({"type": "array", "x-kubernetes-list-type": "set", "items": items})
+    kind = {"x-kubernetes-list-type": relation} if relation else {}
+    spec, count = field({"type": "array", "items": items} | kind)
     assert spec["items"]["x-kubernetes-validations"] == [RULE]
-    assert count == 2
+    assert count == 1 + more
 
 
 def test_the_root_says_nothing_of_metadata() -> None:
@@ -298,6 +303,11 @@ def test_the_root_beside_a_status_subresource_takes_no_junctors() -> None:
     result = structural(root, status=True)
     assert "anyOf" not in result.schema
     assert result.loosened == ((),)
+
+
+def test_the_root_is_no_object_within_another() -> None:
+    root = obj(spec=TEXT) | {"x-kubernetes-embedded-resource": True}
+    assert "x-kubernetes-embedded-resource" not in structural(root, status=True).schema
 
 
 def test_a_root_that_is_no_object_is_an_open_one() -> None:

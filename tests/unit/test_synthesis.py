@@ -225,6 +225,65 @@ def test_a_type_that_has_a_form_of_its_own_is_an_open_object() -> None:
     assert found == obj(raw=raw | ANY, closed={"type": "object"})
 
 
+def test_a_type_takes_more_than_its_document_says() -> None:
+    """A program that reads objects into types takes an empty text for none, and base64 in lines.
+    How lists merge stays as it is."""
+    env = {
+        "type": "array",
+        "items": obj(name=TEXT) | {"required": ["name"]},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    policy = TEXT | {"enum": ["Always", "Never"]}
+    found = spec_of(
+        ref("Spec"),
+        Spec=obj(
+            env=env,
+            names={"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"},
+            policy=policy,
+            must=policy | {"default": ""},
+            known=policy | {"default": "Always"},
+            bundle=TEXT | {"format": "byte"},
+            size={"type": "integer", "enum": [1, 2]},
+        ),
+    )
+    open_policy = TEXT | {"enum": ["Always", "Never", ""]}
+    assert found == obj(
+        env=env,
+        names={"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"},
+        policy=open_policy,
+        must=open_policy,
+        known=open_policy | {"default": "Always"},
+        bundle=TEXT,
+        size={"type": "integer", "enum": [1, 2]},
+    )
+
+
+def test_a_crd_says_what_its_server_holds_everybody_to() -> None:
+    """All of its schema stands in one place, and nothing in it is behind a reference."""
+    listed = {
+        "type": "array",
+        "items": TEXT | {"enum": ["a"]},
+        "x-kubernetes-list-type": "set",
+    }
+    schema = obj(listed=listed, bundle=TEXT | {"format": "byte"})
+    assert spec_of(schema) == schema
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_zero_of_a_type_with_a_form_of_its_own_is_no_default(beside: bool) -> None:
+    """A quantity cannot be read from {}, nor is it what a RawExtension that is missing means."""
+    quantity = {"oneOf": [TEXT, {"type": "number"}]}
+    raw: Object = {"type": "object", "description": "raw"}
+
+    def zero(name: str) -> Object:
+        return {"default": {}} | ({"allOf": [ref(name)]} if beside else ref(name))
+
+    given = obj(size=zero("Quantity"), raw=zero("Raw"), inner=zero("Inner"))
+    found = spec_of(given, Quantity=quantity, Raw=raw, Inner=obj(a=TEXT))
+    assert found == obj(size=ANY, raw=raw | ANY, inner=obj(a=TEXT) | {"default": {}})
+
+
 def test_metadata_within_a_template_keeps_what_it_has() -> None:
     name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
     found = spec_of(obj(metadata={"default": {}, "allOf": [ref(name)]}), **{name: obj(uid=TEXT)})
