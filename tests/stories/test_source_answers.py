@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kbind import words
-from kbind.errors import SchemaSourceError
+from kbind.errors import Gone, SchemaSourceError
 from kbind.hooks import (
     Definition,
     Exports,
@@ -151,8 +151,11 @@ def test_what_nobody_wants_may_be_unread() -> None:
     told(plugin)(main)
 
 
+EXPIRED = Gone("the list expired", side="provider", verb="list", path="/things", status=410)
+
+
 @pytest.mark.parametrize(
-    "answer", [SchemaSourceError("the registry is down"), ValueError("a bug"), ["widgets"]]
+    "answer", [SchemaSourceError("the registry is down"), ValueError("a bug"), ["widgets"], EXPIRED]
 )
 def test_an_answer_that_is_none_changes_nothing(answer: Any) -> None:
     plugin = Scripted(crd())
