@@ -288,9 +288,10 @@ async def test_a_protected_group_is_installed_as_unapproved(
     await limit(world.provider, *WITHOUT_CRDS)
     await world.provider.install_crd(offered)
     await hidden(world)
-    await world.consumer.create(binding(["widgets.example.k8s.io"]))
+    bound = await world.consumer.create(binding(["widgets.example.k8s.io"]))
     made = await world.consumer.established("widgets.example.k8s.io")
     assert made["metadata"]["annotations"][words.API_APPROVED].startswith("unapproved")
+    assert message(await ready(world.consumer, bound), "Ready") == ""
 
 
 # --- Auto ------------------------------------------------------------------------------------
