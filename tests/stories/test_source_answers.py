@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kbind import words
+from kbind.apis import CRDS
 from kbind.errors import Gone, SchemaSourceError
 from kbind.hooks import (
     Definition,
@@ -357,3 +358,27 @@ def test_a_document_that_never_comes_is_asked_for_once_a_discovery() -> None:
         assert asked.count("/apis") <= 2 * 21
 
     tell(main)
+
+
+def test_a_definition_that_is_refused_is_tried_again_now_and_then() -> None:
+    plugin = Scripted(crd())
+
+    async def main(story: Story) -> None:
+        here = story.clusters[0]
+        here.deny(USER, "create", CRDS.name)
+        made = await story.consumer.create(binding([WIDGETS]))
+        await story.wait(1000)
+        seen = await story.consumer.get(made)
+        assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaRefused"
+        assert "cannot create" in message(seen, "Ready")
+        seen = await story.consumer.get(PROVIDER)
+        assert (find_condition(seen, "SchemaInSync") or {})["reason"] == "SchemaRefused"
+        tries = [e for e in here.audit(USER) if e.resource == CRDS.plural and e.writes]
+        assert 3 <= len(tries) <= 4  # in half a minute each it would be 33
+
+        here.allow(USER, "create", CRDS.name)
+        await story.consumer.established(WIDGETS, 340)
+        seen = await connection_after(story, 35)
+        assert condition(seen, "SchemaInSync")
+
+    told(plugin)(main)
