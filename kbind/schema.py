@@ -203,16 +203,18 @@ def is_established(crd: Mapping[str, Any]) -> bool:
 
 def objection(crd: Mapping[str, Any]) -> str | None:
     """Why the API server will not serve an installed CRD, in its words; None where it does not
-    object."""
-    for name, bad in _OBJECTIONS:
+    object. To one that it serves it objects where a name was taken meanwhile: the rest of it is
+    as it has to be."""
+    for name, bad in (_TAKEN,) if is_established(crd) else _OBJECTIONS:
         if _condition(crd, name) == bad:
             condition = _conditions(crd)[name]
             return f"{condition['reason']}: {condition['message']}"
     return None
 
 
+_TAKEN = ("NamesAccepted", "False")
 _OBJECTIONS = (
-    ("NamesAccepted", "False"),
+    _TAKEN,
     ("KubernetesAPIApprovalPolicyConformant", "False"),
     ("NonStructuralSchema", "True"),
 )

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from kbind import words
-from kbind.errors import ClusterError, Forbidden, SchemaSourceError, ServerFailed, Throttled
+from kbind.errors import ClusterError, Forbidden, Gone, SchemaSourceError, ServerFailed, Throttled
 from kbind.facts import Asked, Listing, PullPolicy, Source, UpdatePolicy
 from kbind.hooks import Exports, SchemaSource, Sources
 from kbind.konnector.judging import Stop
@@ -99,7 +99,8 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
 def _keep(link: Link, name: str, error: _Failure, reason: str | None) -> None:
     """What was known stands, where the failure is one that leaves the line in order. Raises
     Stop where it does not."""
-    if isinstance(error, ServerFailed | Throttled | SchemaSourceError) and link.exports is not None:
+    passing = isinstance(error, ServerFailed | Throttled | Gone | SchemaSourceError)
+    if passing and link.exports is not None:
         link.failed = f"schema source {name}: {error}"
         return
     denied = isinstance(error, Forbidden)

@@ -39,6 +39,7 @@ class Reader:
             for item in answer["items"] or ():
                 yield item
             token = (answer.get("metadata") or {}).get("continue")
+            del answer  # before the next one comes
             if not token:
                 return
             page["continue"] = token

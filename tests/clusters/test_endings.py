@@ -112,6 +112,20 @@ async def test_a_crd_deleted_by_hand_is_drained_and_comes_back_empty(
         await world.provider.until(again, lambda seen: seen["spec"]["size"] == 2)
 
 
+async def test_a_crd_that_is_going_is_said_to_be(world: World, konnector: RunningKonnector) -> None:
+    async with begun(world, "one") as (_, (one,)):
+        before = await world.consumer.get(crd_ref())
+        hold = {"metadata": {"finalizers": [FOREIGN]}}
+        await world.provider.merge(one, hold)
+        await world.consumer.delete(crd_ref())
+        seen = await reason(world.consumer, BOUND, "Ready", "SchemaTerminating")
+        assert WIDGETS in message(seen, "Ready")
+        seen = await reason(world.consumer, PROVIDER, "SchemaInSync", "SchemaTerminating")
+        assert WIDGETS in message(seen, "SchemaInSync")
+        await world.provider.merge(one, {"metadata": {"finalizers": None}})
+        await made_anew(world, before)
+
+
 async def test_a_crd_deleted_by_hand_waits_for_the_provider(
     world: World, konnector: RunningKonnector
 ) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import pytest_asyncio
-from kbind_sources.crd import CRDS
+from kbind_sources.crd import CRDS, METADATA_ONLY
 from kbind_sources.discovery import APIS, discover
 from kbind_sources.openapi import INDEX
 
@@ -129,6 +129,17 @@ async def test_discovery_reads_no_more_than_it_needs(
     assert read == schemas
     lists = [parse_qs(it.query) for it in places if it.path == CRDS]
     assert all(query["limit"] == [str(PAGE)] for query in lists)
+
+
+async def test_a_long_list_is_read_whole_in_pages(world: World, crowded: Handle) -> None:
+    before = len(crowded.cluster.audit("admin"))
+    names = [
+        item["metadata"]["name"]
+        async for item in Reader(crowded.client).items(CRDS, accept=METADATA_ONLY)
+    ]
+    assert sorted(names) == sorted(name(number) for number in range(MANY[world.kind]))
+    asked = crowded.cluster.audit("admin")[before:]
+    assert sum(urlsplit(e.path).path == CRDS for e in asked) == MANY[world.kind] // PAGE
 
 
 async def test_auto_without_labels_reads_what_both_sources_do(

@@ -85,13 +85,12 @@ async def test_an_api_is_synced_whose_crd_nobody_may_read(
     world: World, konnector: RunningKonnector
 ) -> None:
     await hidden(world)
-    seen = await ready(world.consumer, PROVIDER)
+    # A provider's discovery and documents follow its CRDs with a delay.
+    seen = await world.consumer.until(PROVIDER, exporting(WIDGETS))
     assert seen["status"]["activeSchemaSource"] == "OpenAPI"
-    assert exports(seen) == [WIDGETS]
     await world.consumer.create(BOUND)
     await synced(world.consumer, BOUND)
     original = await world.provider.get(crd_ref())
-    # A provider's documents follow its CRDs with a delay.
     made = await world.consumer.until(crd_ref(), lambda seen: fields(seen) == fields(original))
     for field in ("group", "scope", "names"):
         assert made["spec"][field] == original["spec"][field]
@@ -288,9 +287,10 @@ async def test_a_protected_group_is_installed_as_unapproved(
     await limit(world.provider, *WITHOUT_CRDS)
     await world.provider.install_crd(offered)
     await hidden(world)
-    await world.consumer.create(binding(["widgets.example.k8s.io"]))
+    bound = await world.consumer.create(binding(["widgets.example.k8s.io"]))
     made = await world.consumer.established("widgets.example.k8s.io")
     assert made["metadata"]["annotations"][words.API_APPROVED].startswith("unapproved")
+    assert message(await ready(world.consumer, bound), "Ready") == ""
 
 
 # --- Auto ------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kbind import words
-from kbind.errors import ClusterError, SchemaSourceError, Unauthorized, Unreachable
+from kbind.apis import CRDS
+from kbind.errors import ClusterError, Gone, SchemaSourceError, Unauthorized, Unreachable
 from kbind.hooks import (
     Definition,
     Exports,
@@ -155,6 +156,9 @@ def test_what_nobody_wants_may_be_unread() -> None:
     told(plugin)(main)
 
 
+EXPIRED = Gone("the list expired", side="provider", verb="list", path="/things", status=410)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -165,8 +169,9 @@ def test_what_nobody_wants_may_be_unread() -> None:
         ["widgets"],
         Exports(iter(())),  # type: ignore[arg-type]
         SchemaSourceError("the file bad\udcff.yaml is no YAML"),  # so Python reads odd names
+        EXPIRED,
     ],
-    ids=["refusal", "bug", "exit", "cancelled", "list", "iterator", "odd text"],
+    ids=["refusal", "bug", "exit", "cancelled", "list", "iterator", "odd text", "expired"],
 )
 def test_an_answer_that_is_none_changes_nothing(answer: Any) -> None:
     plugin = Scripted(crd())
@@ -415,5 +420,29 @@ def test_what_could_not_be_kept_of_a_definition_is_said() -> None:
         seen = await connection_after(story, 65)
         for obj, type_ in ((seen, "SchemaInSync"), (await story.consumer.get(made), "Ready")):
             assert message(obj, type_) == f"{WIDGETS}: 3 parts of spec made permissive"
+
+    told(plugin)(main)
+
+
+def test_a_definition_that_is_refused_is_tried_again_now_and_then() -> None:
+    plugin = Scripted(crd())
+
+    async def main(story: Story) -> None:
+        here = story.clusters[0]
+        here.deny(USER, "create", CRDS.name)
+        made = await story.consumer.create(binding([WIDGETS]))
+        await story.wait(1000)
+        seen = await story.consumer.get(made)
+        assert (find_condition(seen, "Ready") or {})["reason"] == "SchemaRefused"
+        assert "cannot create" in message(seen, "Ready")
+        seen = await story.consumer.get(PROVIDER)
+        assert (find_condition(seen, "SchemaInSync") or {})["reason"] == "SchemaRefused"
+        tries = [e for e in here.audit(USER) if e.resource == CRDS.plural and e.writes]
+        assert 3 <= len(tries) <= 4  # in half a minute each it would be 33
+
+        here.allow(USER, "create", CRDS.name)
+        await story.consumer.established(WIDGETS, 340)
+        seen = await connection_after(story, 35)
+        assert condition(seen, "SchemaInSync")
 
     told(plugin)(main)

@@ -287,6 +287,7 @@ def told(**conditions: str) -> Object:
         (told(Established="True", NamesAccepted="False"), True, "Why: about NamesAccepted"),
         (told(NonStructuralSchema="True"), False, "Why: about NonStructuralSchema"),
         (told(NonStructuralSchema="False"), False, None),
+        (told(Established="True", KubernetesAPIApprovalPolicyConformant="False"), True, None),
         (
             told(KubernetesAPIApprovalPolicyConformant="False"),
             False,
