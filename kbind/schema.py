@@ -253,6 +253,17 @@ def served(crd: Mapping[str, Any]) -> Served | None:
     return Served(api, has_status, _keeps_conditions(schema))
 
 
+_OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
+
+
+def top_fields(crd: Mapping[str, Any]) -> list[str]:
+    """What instances of the installed *crd* may have at the top, beside what every object has,
+    at the version in use."""
+    version = kept_version(crd["spec"]["versions"])
+    schema = ((version or {}).get("schema") or {}).get("openAPIV3Schema") or {}
+    return sorted((schema.get("properties") or {}).keys() - _OF_EVERY_OBJECT)
+
+
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 

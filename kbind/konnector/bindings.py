@@ -16,7 +16,7 @@ from kbind.keeping import is_going
 from kbind.konnector import status as statuses
 from kbind.konnector.link import Link
 from kbind.konnector.shared import Shared
-from kbind.schema import connection_of, crd_hash, is_established, objection
+from kbind.schema import connection_of, crd_hash, is_established, objection, top_fields
 from kbind.words import Condition, Reason
 
 APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
@@ -117,7 +117,11 @@ class BindingStatuses:
         digest = "" if crd is None else crd_hash(crd)
         problem = self._problem(bound, name, link, crd)
         delivered = None if link is None else link.delivered.get(name)
-        note = "" if delivered is None else delivered.note
+        notes = [
+            "" if delivered is None else delivered.note,
+            "" if crd is None else self._rest(crd),
+        ]
+        note = "; ".join(text for text in notes if text)
         syncer = self._syncers.get(name)
         if syncer is None:
             pending = (str(Reason.PENDING), f"{name} is not being synced yet")
@@ -145,6 +149,13 @@ class BindingStatuses:
             text = f"{name} is bound by {first.ref} first, through Connection {first.connection}"
             problem = unsynced = (Reason.MANAGED_ELSEWHERE, text)
         return ApiState(name, digest, conflicts, paused, problem, unsynced, denied, note)
+
+    def _rest(self, crd: Mapping[str, Any]) -> str:
+        """What of instances the rules carry nowhere, in words."""
+        flows = self._shared.book.copying.flows.values()
+        carried = {field for flow in flows for field, _ in flow.select}
+        rest = [field for field in top_fields(crd) if field not in carried]
+        return f"not synced are the fields {', '.join(rest)} beside the spec" if rest else ""
 
     def _problem(
         self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None
