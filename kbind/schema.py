@@ -17,6 +17,7 @@ from kbind.facts import Definition, Local
 from kbind.jsons import encode
 
 _VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,8 @@ def consumer_crd(
         if kept is None:
             return None
         versions = [dict(kept) | {"served": True, "storage": True}]
+        if given.get("preserveUnknownFields"):
+            versions[0]["schema"] = {"openAPIV3Schema": _unpruned(kept)}
     else:
         versions = [dict(version) for version in given["versions"]]
     listed = {version["name"] for version in versions}
@@ -152,6 +155,30 @@ def consumer_crd(
             "conversion": {"strategy": "None"},
         },
     }
+
+
+def _unpruned(version: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a CRD that prunes nothing, as those from before apiextensions.k8s.io/v1 do: in
+    that version a schema says so itself, wherever there are objects."""
+
+    def opened(schema: Mapping[str, Any]) -> dict[str, Any]:
+        result = dict(schema)
+        if schema.get("type") == "object":
+            result[_PRESERVE] = True
+        for name in ("items", "additionalProperties"):
+            if isinstance(schema.get(name), dict):
+                result[name] = opened(schema[name])
+        if "properties" in schema:
+            result["properties"] = {
+                name: opened(field) for name, field in schema["properties"].items()
+            }
+        return result
+
+    given = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    root = opened({"type": "object"} | given)
+    if "metadata" in root.get("properties", {}):  # on which a schema has no say
+        root["properties"]["metadata"] = given["properties"]["metadata"]
+    return root
 
 
 def _names(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,7 +282,15 @@ def served(crd: Mapping[str, Any]) -> Served | None:
     return Served(api, has_status, _keeps_conditions(schema))
 
 
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
+
+
+def top_fields(crd: Mapping[str, Any]) -> list[str]:
+    """What instances of the installed *crd* may have at the top, beside what every object has,
+    at the version in use."""
+    version = kept_version(crd["spec"]["versions"])
+    schema = ((version or {}).get("schema") or {}).get("openAPIV3Schema") or {}
+    return sorted((schema.get("properties") or {}).keys() - _OF_EVERY_OBJECT)
 
 
 def _keeps_conditions(schema: Mapping[str, Any]) -> bool:

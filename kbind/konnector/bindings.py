@@ -16,7 +16,7 @@ from kbind.keeping import is_going
 from kbind.konnector import status as statuses
 from kbind.konnector.link import Link
 from kbind.konnector.shared import Shared
-from kbind.schema import connection_of, crd_hash, is_established, objection
+from kbind.schema import connection_of, crd_hash, is_established, objection, top_fields
 from kbind.words import Condition, Reason
 
 APIS: dict[str, Api] = {"ClusterBinding": CLUSTER_BINDINGS, "Binding": BINDINGS}
@@ -116,11 +116,7 @@ class BindingStatuses:
         crd = None if entry is None else orjson.loads(entry.raw)
         digest = "" if crd is None else crd_hash(crd)
         problem = self._problem(bound, name, link, crd)
-        delivered = None if link is None else link.delivered.get(name)
-        notes = ["" if delivered is None else delivered.note]
-        if crd is not None and is_established(crd):
-            notes.append(objection(crd) or "")  # to what came later than it was served
-        note = "; ".join(text for text in notes if text)
+        note = self._note(name, link, crd)
         syncer = self._syncers.get(name)
         if syncer is None:
             pending = (str(Reason.PENDING), f"{name} is not being synced yet")
@@ -148,6 +144,23 @@ class BindingStatuses:
             text = f"{name} is bound by {first.ref} first, through Connection {first.connection}"
             problem = unsynced = (Reason.MANAGED_ELSEWHERE, text)
         return ApiState(name, digest, conflicts, paused, problem, unsynced, denied, note)
+
+    def _note(self, name: str, link: Link | None, crd: Mapping[str, Any] | None) -> str:
+        """What there is to say of an API even where nothing is wrong with it."""
+        delivered = None if link is None else link.delivered.get(name)
+        notes = ["" if delivered is None else delivered.note]
+        if crd is not None:
+            notes.append(self._rest(crd))
+            if is_established(crd):
+                notes.append(objection(crd) or "")  # to what came later than it was served
+        return "; ".join(text for text in notes if text)
+
+    def _rest(self, crd: Mapping[str, Any]) -> str:
+        """What of instances the rules carry nowhere, in words."""
+        flows = self._shared.book.copying.flows.values()
+        carried = {field for flow in flows for field, _ in flow.select}
+        rest = [field for field in top_fields(crd) if field not in carried]
+        return f"not synced are the fields {', '.join(rest)} beside the spec" if rest else ""
 
     def _problem(
         self, bound: Bound, name: str, link: Link | None, crd: Mapping[str, Any] | None

@@ -53,6 +53,7 @@ class Delivery:
         self._crds = crds
         self._book = book
         self._refused: dict[str, float] = {}
+        self._overtaken: set[str] = set()  # whose cached CRD was found to be out of date
 
     def _due(self, name: str) -> bool:
         """Whether a refused write is to be tried again although nothing changed."""
@@ -101,6 +102,7 @@ class Delivery:
             try:
                 written = await send(schema_call(step, crd, there), self._consumer)
             except Conflict:
+                self._overtaken.add(name)
                 return None
             except (Invalid, Forbidden) as error:
                 self._refused[name] = asyncio.get_running_loop().time()
@@ -116,13 +118,16 @@ class Delivery:
     async def _local(self, name: str) -> tuple[bytes | None, int]:
         """The CRD that stands on the consumer, and its version, 0 where there is none."""
         entry = self._crds.get(Key("", name))
-        if entry is not None:
+        if entry is not None and name not in self._overtaken:
             return entry.raw, entry.version
         # The watch asks only for CRDs with our label: one without it has to be looked for.
         try:
             found = await self._consumer.get(CRDS.path(Key("", name)))
         except NotFound:
             return None, 0
+        self._overtaken.discard(name)
+        if entry is not None:
+            self._crds.learn(found)
         return found, int(orjson.loads(found)["metadata"]["resourceVersion"])
 
 

@@ -77,7 +77,7 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
         found = await _list(_source(link, name, sources))
     assert found is not None
     if found.error is not None:
-        _keep(link, name, found.error, decision.reason)
+        _keep(link, name, found.error, decision)
         return
     if decision.verdict == Source.REPORT:
         raise Stop(Condition.READY, decision.reason or "", decision.why)
@@ -96,7 +96,7 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
         link.empty_since = now
 
 
-def _keep(link: Link, name: str, error: _Failure, reason: str | None) -> None:
+def _keep(link: Link, name: str, error: _Failure, decision: Decision) -> None:
     """What was known stands, where the failure is one that leaves the line in order. Raises
     Stop where it does not."""
     passing = isinstance(error, ServerFailed | Throttled | Gone | SchemaSourceError)
@@ -104,10 +104,13 @@ def _keep(link: Link, name: str, error: _Failure, reason: str | None) -> None:
         link.failed = f"schema source {name}: {error}"
         return
     denied = isinstance(error, Forbidden)
+    text = f"schema source {name}: {error}"
+    if decision.verdict == Source.REPORT:
+        text = f"{text} - {decision.why}"
     raise Stop(
         Condition.PERMISSION_DENIED if denied else Condition.READY,
-        reason or (Reason.FORBIDDEN if denied else Reason.SCHEMA_SOURCE_FAILED),
-        f"schema source {name}: {error}",
+        decision.reason or (Reason.FORBIDDEN if denied else Reason.SCHEMA_SOURCE_FAILED),
+        text,
     )
 
 

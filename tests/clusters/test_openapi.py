@@ -163,6 +163,7 @@ async def test_auto_takes_a_refused_list_for_no_answer(
     seen = await reason(world.consumer, PROVIDER, "Ready", "Forbidden")
     assert condition(seen, "PermissionDenied")
     assert "customresourcedefinitions" in message(seen, "Ready")
+    assert message(seen, "Ready").endswith("; grant it, or name OpenAPI.")  # what to do
     assert "exportedAPIs" not in seen["status"]
 
 

@@ -58,6 +58,23 @@ async def test_a_change_is_followed_and_in_sync_again(
     await in_sync(world)
 
 
+async def test_what_is_beside_the_spec_is_said_not_to_be_synced(
+    world: World, konnector: RunningKonnector
+) -> None:
+    offered = crd()
+    schema = offered["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"] |= {"data": {"type": "string"}, "rules": {"type": "string"}}
+    await world.provider.install_crd(offered)
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, world.provider.cluster)
+    await world.consumer.create(BOUND)
+    seen = await synced(world.consumer, BOUND)
+    assert (
+        message(seen, "Ready")
+        == f"{WIDGETS}: not synced are the fields data, rules beside the spec"
+    )
+
+
 async def test_a_pinned_schema_says_what_it_is_behind(
     world: World, konnector: RunningKonnector
 ) -> None:

@@ -7,6 +7,7 @@ from kbind.cluster.transport import Request
 from kbind.testing.handles import Handle, Object, condition, find_condition, new
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.running import USER, binding, connection, connection_secret
+from tests.clusters.scenes import crd_ref
 from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
 from tests.stories.telling import Story, tell
 
@@ -98,6 +99,29 @@ def test_an_edit_beside_our_own_write_is_taken_in() -> None:
         await story.wait(120)
         two = await story.consumer.create(gadget("two", size=1))
         await story.provider.until(two, lambda seen: seen, deadline=60)
+
+    tell(main)
+
+
+def test_a_crd_that_changed_behind_the_watch_is_read_before_it_is_written_again() -> None:
+    async def main(story: Story) -> None:
+        await story.bound()
+        here = story.clusters[0]
+        for verb in ("list", "watch"):
+            here.deny(USER, verb, CRDS)
+        here.break_streams()
+        await story.wait(5)
+        await story.consumer.merge(crd_ref(), {"metadata": {"annotations": {"seen": "by others"}}})
+        changed = crd()
+        changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "changed"
+        before = len(here.audit(USER))
+        await story.provider.merge(changed, {"spec": changed["spec"]})
+        await story.wait(120)
+        made = await story.consumer.get(crd_ref())
+        assert made["spec"]["versions"] == changed["spec"]["versions"]
+        assert made["metadata"]["annotations"]["seen"] == "by others"
+        written = [it for it in here.audit(USER)[before:] if it.resource == CRDS.partition(".")[0]]
+        assert [it.status for it in written if it.writes] == [409, 200]
 
     tell(main)
 

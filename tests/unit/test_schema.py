@@ -193,6 +193,45 @@ def test_synthesized_definitions_are_taken_as_they_are() -> None:
     ]
 
 
+def test_what_a_crd_from_before_v1_does_not_prune_is_kept() -> None:
+    """A server of today takes preserveUnknownFields from nobody, and keeps it where it stands."""
+    free = {"x-kubernetes-preserve-unknown-fields": True}
+    text = {"type": "string"}
+    inner = {"type": "object", "properties": {"a": text}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "metadata": {"type": "object"},
+            "spec": {
+                "type": "object",
+                "properties": {
+                    "list": {"type": "array", "items": inner},
+                    "map": {"type": "object", "additionalProperties": inner},
+                },
+            },
+        },
+    }
+    old = crd(version("v1", storage=True, schema={"openAPIV3Schema": schema}))
+    old["spec"]["preserveUnknownFields"] = True
+    spec = wanted(old)["spec"]
+    assert "preserveUnknownFields" not in spec
+    made = spec["versions"][0]["schema"]["openAPIV3Schema"]
+    fields = {
+        "list": {"type": "array", "items": inner | free},
+        "map": {"type": "object", "additionalProperties": inner | free} | free,
+    }
+    assert made == free | {
+        "type": "object",
+        "properties": {
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "properties": fields} | free,
+        },
+    }
+    old["spec"]["versions"] = [version("v1", storage=True) | {"schema": None}]
+    (only,) = wanted(old)["spec"]["versions"]
+    assert only["schema"] == {"openAPIV3Schema": {"type": "object"} | free}
+
+
 def test_what_is_offered_is_not_changed() -> None:
     given = crd(version("v1", served=False, storage=True), version("v1beta1"))
     before = repr(given)
