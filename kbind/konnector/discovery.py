@@ -10,7 +10,15 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from kbind import words
-from kbind.errors import ClusterError, Forbidden, Gone, SchemaSourceError, ServerFailed, Throttled
+from kbind.errors import (
+    ClusterError,
+    Forbidden,
+    Gone,
+    SchemaSourceError,
+    ServerFailed,
+    Throttled,
+    Unreachable,
+)
 from kbind.facts import Asked, Listing, PullPolicy, Source, UpdatePolicy
 from kbind.hooks import Exports, SchemaSource, Sources
 from kbind.konnector.judging import Stop
@@ -48,6 +56,7 @@ def policies(connection: Mapping[str, Any]) -> Policies:
 
 
 _Failure = ClusterError | SchemaSourceError
+_PASSING = (ServerFailed, Throttled, Gone, Unreachable, SchemaSourceError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +106,9 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
 
 
 def _keep(link: Link, name: str, error: _Failure, decision: Decision) -> None:
-    """What was known stands, where the failure is one that leaves the line in order. Raises
-    Stop where it does not."""
-    passing = isinstance(error, ServerFailed | Throttled | Gone | SchemaSourceError)
-    if passing and link.exports is not None:
+    """What was known stands, where the failure is one that leaves the line in order: a moment ago
+    the provider told who it is. Raises Stop where it does not."""
+    if isinstance(error, _PASSING) and link.exports is not None:
         link.failed = f"schema source {name}: {error}"
         return
     denied = isinstance(error, Forbidden)

@@ -14,7 +14,7 @@ from kbind.testing.handles import Object, condition, find_condition, new
 from kbind.testing.memory import MemoryCluster
 from kbind.testing.running import USER, binding, connection
 from tests.clusters.scenes import is_beat
-from tests.clusters.widgets import WIDGETS, widget
+from tests.clusters.widgets import GADGETS, WIDGETS, crd, gadget, widget
 from tests.stories.telling import Story, tell
 
 
@@ -248,5 +248,35 @@ def test_an_edit_that_came_in_with_an_answer_is_not_lost() -> None:
         await story.wait(words.PERIOD)
         assert (await story.consumer.get(one))["status"] == {"phase": "Busy"}
         assert (await story.provider.get(one))["spec"]["size"] == 2
+
+    tell(main)
+
+
+def test_an_api_whose_lists_never_come_holds_up_no_other() -> None:
+    async def main(story: Story) -> None:
+        gadgets = crd("gadgets", "Gadget")
+        there = story.clusters[1]
+        await story.provider.install_crd(gadgets)
+        path = COLLECTION.replace("widgets", "gadgets")
+        hung = there.faults.hang(lambda request: request.path == path)
+        await story.bound()
+        more = await story.consumer.create(binding([GADGETS], "team-a", "more"))
+        await story.consumer.established(GADGETS)
+        two = await story.consumer.create(gadget("two"))
+        start = len(there.audit(USER))
+        for number in range(10):
+            one = await story.consumer.create(widget(f"w{number}", size=number))
+            await story.provider.until(one, lambda seen: seen, 5)
+            await story.wait(60)
+            assert condition(await story.consumer.get(connection()), "Ready")
+        seen = await story.consumer.get(more)
+        assert condition(seen, "Synced", "False")
+        assert path in (find_condition(seen, "Synced") or {})["message"]
+        asked = [entry.path for entry in there.audit(USER)[start:]]
+        assert asked.count("/apis") <= 60  # at most thrice as many discoveries as at rest
+
+        there.faults.remove(hung)
+        await story.provider.until(two, lambda seen: seen, 90)
+        await story.consumer.until(more, lambda seen: condition(seen, "Synced"), 90)
 
     tell(main)

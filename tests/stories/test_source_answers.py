@@ -24,7 +24,7 @@ from kbind.hooks import (
 from kbind.testing.handles import Object, condition, find_condition, new
 from kbind.testing.running import USER, add_connection, binding
 from tests.clusters.scenes import PROVIDER, crd_ref, message
-from tests.clusters.widgets import GADGETS, ROCKETS, WIDGETS, crd, rockets
+from tests.clusters.widgets import GADGETS, ROCKETS, WIDGETS, crd, rockets, widget
 from tests.stories.telling import Story, tell
 
 OWN = new(words.API_VERSION, "ClusterBinding", "provider")
@@ -422,6 +422,38 @@ def test_what_could_not_be_kept_of_a_definition_is_said() -> None:
             assert message(obj, type_) == f"{WIDGETS}: 3 parts of spec made permissive"
 
     told(plugin)(main)
+
+
+def test_an_index_that_never_comes_changes_nothing() -> None:
+    async def main(story: Story) -> None:
+        path = "/openapi/v3"
+        there = story.clusters[1]
+        await story.provider.install_crd(crd(exported=False))
+        await story.consumer.namespace("team-a")
+        schema = {"source": "OpenAPI"}
+        await add_connection(story.consumer, there, autoBind=True, schema=schema)
+        await story.consumer.established(WIDGETS)
+        one = await story.consumer.create(widget("one"))
+        await story.provider.until(one, bool)
+        hung = there.faults.hang(lambda request: request.path == path)
+        seen = await connection_after(story, 120)
+        assert f"what was known stands: schema source OpenAPI: provider: get {path}" in message(
+            seen, "Ready"
+        )
+        for number in range(10):
+            await story.consumer.merge(one, {"spec": {"size": number}})
+            await story.wait(15)
+            assert (await story.provider.get(one))["spec"]["size"] == number
+            assert condition(await story.consumer.get(PROVIDER), "Ready")
+        assert bound(await story.consumer.get(OWN)) == [WIDGETS]
+
+        there.faults.remove(hung)
+        assert message(await connection_after(story, 60), "Ready") == ""
+        there.down = True
+        seen = await connection_after(story, 60)
+        assert (find_condition(seen, "Ready") or {})["reason"] == "Unreachable"
+
+    tell(main)
 
 
 def test_a_definition_that_is_refused_is_tried_again_now_and_then() -> None:
