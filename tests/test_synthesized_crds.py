@@ -11,13 +11,12 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kbind_sources.builtin import BUILTIN
 from kbind_sources.discovery import ACCEPT, APIS, Resource, parse
 from kbind_sources.openapi import INDEX, OpenApiSource
 from kbind_sources.synthesis import synthesize
 
 from kbind.copying import same
-from kbind.hooks import Offer
+from kbind.hooks import BUILTIN, Offer
 from kbind.jsons import encode
 from kbind.konnector.reader import Reader
 from kbind.schema import consumer_crd

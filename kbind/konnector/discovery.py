@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from kbind import words
 from kbind.errors import (
     ClusterError,
     Forbidden,
@@ -20,7 +19,7 @@ from kbind.errors import (
     Unreachable,
 )
 from kbind.facts import Asked, Listing, PullPolicy, Source, UpdatePolicy
-from kbind.hooks import Exports, SchemaSource, Sources
+from kbind.hooks import BUILTIN, Exports, SchemaSource, Sources
 from kbind.konnector.judging import Stop
 from kbind.konnector.link import Link, Policies
 from kbind.konnector.reader import Reader
@@ -90,8 +89,9 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
         return
     if decision.verdict == Source.REPORT:
         raise Stop(Condition.READY, decision.reason or "", decision.why)
-    # Ours are never copied, whoever offers them: they would lead the konnector about.
-    apis = {api.name: api for api in found.exports.apis if api.group != words.GROUP}
+    # Whoever offers them: ours would lead the konnector about, and what comes with Kubernetes would
+    # be the consumer's own objects, as its server passes over CRDs of those groups and versions.
+    apis = {api.name: api for api in found.exports.apis if api.group not in BUILTIN}
     unread = found.exports.unread
     for known in (link.exports or {}).values():
         if known.name not in apis and (known.name in unread or known.group in unread):

@@ -14,8 +14,15 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from kbind.errors import ClusterError, NotFound, NotServed, SchemaSourceError, ServerFailed
-from kbind.hooks import ExportedApi, Exports, Offer, ProviderReader, SourceFactory, hookimpl
-from kbind_sources.builtin import BUILTIN
+from kbind.hooks import (
+    BUILTIN,
+    ExportedApi,
+    Exports,
+    Offer,
+    ProviderReader,
+    SourceFactory,
+    hookimpl,
+)
 from kbind_sources.discovery import Discovered, Resource, discover
 from kbind_sources.synthesis import references, synthesize
 

@@ -96,6 +96,23 @@ async def test_labels_that_come_and_go_take_nothing_away(
         assert (await world.provider.get(copy))["metadata"]["uid"] == copy["metadata"]["uid"]
 
 
+async def test_what_comes_with_kubernetes_is_nobodys_export(
+    world: World, konnector: RunningKonnector
+) -> None:
+    """A CRD of such a group is passed over by servers: its instances would be the consumer's own
+    Ingresses, with which the provider has nothing to do."""
+    offered = crd("ingresses", "Ingress")
+    offered["spec"]["group"] = "networking.k8s.io"
+    offered["metadata"]["name"] = name = "ingresses.networking.k8s.io"
+    offered["metadata"]["annotations"] = {words.API_APPROVED: "unapproved, for a test"}
+    await world.provider.install_crd(offered)
+    await connect(world)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    made = await world.consumer.create(binding([name], name="asked-for"))
+    await reason(world.consumer, made, "Ready", "APINotExported")
+    assert await world.consumer.find(crd_ref(name)) is None
+
+
 async def test_what_the_user_set_on_it_stays_and_its_list_does_not(
     world: World, konnector: RunningKonnector
 ) -> None:

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 import pytest_asyncio
-from kbind_sources.builtin import BUILTIN
 from kbind_sources.discovery import APIS, Discovered, Resource, discover
 
 from kbind import words
+from kbind.hooks import BUILTIN
 from kbind.konnector.reader import Reader
 from kbind.testing.handles import Object, new
 from tests.clusters.scenes import eventually
