@@ -237,12 +237,7 @@ class ConnectionRunner:
 
     async def _identify(self, link: Link, connection: Mapping[str, Any]) -> None:
         try:
-            try:
-                link.identifier = await identifier(link.client)
-            except (ServerFailed, Throttled):
-                # Discovery is out of order; what the cluster is known by need not be.
-                if not link.identifier:
-                    raise
+            link.identifier = await _identifier(link)
             link.remote = await uid_of(link.client, link.identifier)
         except Forbidden as error:
             raise Stop(Condition.PERMISSION_DENIED, Reason.FORBIDDEN, str(error)) from error
@@ -353,3 +348,13 @@ class ConnectionRunner:
             status,
         )
         self._on_change(self.name)
+
+
+async def _identifier(link: Link) -> str:
+    """Where discovery is out of order, what the cluster is known by need not be."""
+    try:
+        return await identifier(link.client)
+    except (ServerFailed, Throttled):
+        if not link.identifier:
+            raise
+        return link.identifier
