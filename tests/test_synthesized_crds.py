@@ -16,7 +16,7 @@ from kbind_sources.openapi import INDEX, OpenApiSource
 from kbind_sources.synthesis import synthesize
 
 from kbind.copying import same
-from kbind.hooks import BUILTIN, Offer
+from kbind.hooks import RESERVED, Offer
 from kbind.jsons import encode
 from kbind.konnector.reader import Reader
 from kbind.schema import consumer_crd
@@ -77,7 +77,7 @@ async def built_in(provider: Handle) -> dict[str, Object]:
     """The groups that come with a server, by name, as discovery has them. "": the core group."""
     answers = [await provider.client.read(root, accept=ACCEPT) for root in ("/api", APIS)]
     groups = {it["metadata"].get("name", ""): it for answer in answers for it in answer["items"]}
-    return {name: it for name, it in groups.items() if not name or name in BUILTIN}
+    return {name: it for name, it in groups.items() if not name or name in RESERVED}
 
 
 async def moved(provider: Handle, name: str, group: Object, to: str) -> dict[str, Offer]:

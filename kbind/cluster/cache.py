@@ -145,8 +145,14 @@ class Cache:
 
     def replace(self, listed: Mapping[Key, Entry], version: int) -> list[Key]:
         """A complete list as of *version*: the keys that are new, changed or gone. What was
-        learned until then counts as changed, as it may have held somebody else's change."""
-        learned = {key for key, versions in self._learned.items() if min(versions) <= version}
+        learned until then counts as changed, as it may have held somebody else's change; so does
+        what is listed and nobody told, although an answer that is newer may hold it."""
+        news = {key for key, versions in self._learned.items() if min(versions) <= version}
+        news |= {
+            key
+            for key, entry in listed.items()
+            if entry.version > self._told and entry.version not in self._learned.get(key, ())
+        }
         if version < self._told:
             # A consistent list cannot be older than what was told before it, unless the server
             # itself went back (restored from a backup): old numbers then mean nothing.
@@ -174,6 +180,6 @@ class Cache:
         for key in dict.fromkeys((*self._entries, *before)):
             old, new = before.get(key), self._entries.get(key)
             differs = old is None or new is None or (old.version, old.uid) != (new.version, new.uid)
-            if differs or key in learned:
+            if differs or key in news:
                 changed.append(key)
         return changed

@@ -187,17 +187,19 @@ class ConnectionRunner:
         now = asyncio.get_running_loop().time()
         interval = self._shared.settings.discovery_interval
         age = None if link.discovered_at is None else now - link.discovered_at
+        just_seen = False
         if self._lost or link.asked != wanted.source or age is None or age >= interval - SOON:
             self._lost = False
             link.discovered_at = None  # until it has answered, every pass asks again
             await self._identify(link, connection)
             await discover(link, wanted.source, self._shared.book, self._shared.sources, now)
             link.discovered_at = now
+            just_seen = True
         link.ready = True
         if going:
             return link
         link.auto_bound = await auto_bind(self._shared, connection, wanted.auto_bind, link)
-        await self._deliver(link, wanted, just_seen=link.discovered_at == now)
+        await self._deliver(link, wanted, just_seen=just_seen)
         return link
 
     # --- the line to the provider ------------------------------------------------------------
@@ -270,19 +272,21 @@ class ConnectionRunner:
         exports = link.exports or {}
         coverage = self._shared.coverage()
         names = coverage.apis(self.name) | exports.keys()
+        reasons = ((name, outcome.reason) for name, outcome in link.delivered.items())
+        ill = (name for name, reason in reasons if reason == Reason.SCHEMA_SOURCE_FAILED)
+        failed = {name: turn for turn, name in enumerate(ill)}
 
-        def place(name: str) -> tuple[bool, tuple[str, ...]]:
-            # What failed goes last. By group, so that a source may read what one has in common
-            # once.
-            last = link.delivered.get(name)
-            failed = last is not None and last.reason == Reason.SCHEMA_SOURCE_FAILED
-            return failed, name.partition(".")[::-1]
+        def place(name: str) -> tuple[int, tuple[str, ...]]:
+            # What failed goes last, first what failed longest ago. By group, so that a source may
+            # read what one has in common once.
+            return failed.get(name, -1), name.partition(".")[::-1]
 
         loop = asyncio.get_running_loop()
         end = loop.time() + BUDGET
         for name in sorted(names, key=place):
             if loop.time() > end:
-                self.wake()  # what else there is to do must not wait for slow definitions
+                if name not in failed:
+                    self.wake()  # what else there is to do must not wait for slow definitions
                 break
             wanted = self._wanted(coverage, name, exports.get(name))
             if wanted is Wanted.UNBOUND and policy.pull is not PullPolicy.ALL:
@@ -295,6 +299,7 @@ class ConnectionRunner:
             except (ClusterError, SchemaSourceError) as error:
                 link.memo.pop(name, None)
                 outcome = Outcome(Reason.SCHEMA_SOURCE_FAILED, f"{name}: {error}")
+                link.delivered.pop(name, None)  # the last in line
                 cut_off = isinstance(error, Unreachable | Unauthorized) and error.side == "provider"
                 if cut_off and not just_seen:
                     link.delivered[name] = outcome
@@ -331,7 +336,7 @@ class ConnectionRunner:
         if link is not None and link.ready:
             status.setdefault("remoteClusterUID", link.remote)
             status["activeSchemaSource"] = link.source_name
-            status["exportedAPIs"] = statuses.shown((link.exports or {}).values())
+            status["exportedAPIs"] = link.shown
         generation = connection["metadata"].get("generation", 1)
         status["observedGeneration"] = generation
         status["conditions"] = judged(

@@ -18,8 +18,7 @@ from kbind.cluster.client import Client
 from kbind.errors import Conflict, Forbidden, Invalid, NotFound, SchemaSourceError
 from kbind.facts import Definition, Wanted
 from kbind.hooks import Offer
-from kbind.jsons import encode
-from kbind.konnector.discovery import answer
+from kbind.konnector import asking
 from kbind.konnector.link import Link, Outcome, Policies
 from kbind.perform import send
 from kbind.plan import Decision
@@ -74,9 +73,9 @@ class Delivery:
             return link.delivered[name]
         if export is None and (why := _unread(link, name)):
             raise SchemaSourceError(why)
-        offer = None if export is None else await _offer(link, name)
+        offer = None if export is None else await asking.definition(link.source, name)
         there = None if local is None else orjson.loads(local)
-        crd = None if offer is None else _crd(offer, name, link.connection, there)
+        crd = None if offer is None else _crd(offer, link.connection, there)
         decision = self._book.decide(
             "delivery",
             {
@@ -126,8 +125,6 @@ class Delivery:
         except NotFound:
             return None, 0
         self._overtaken.discard(name)
-        if entry is not None:
-            self._crds.learn(found)
         return found, int(orjson.loads(found)["metadata"]["resourceVersion"])
 
 
@@ -136,29 +133,12 @@ def _unread(link: Link, name: str) -> str | None:
     return link.unread.get(name) or link.unread.get(name.partition(".")[2])
 
 
-async def _offer(link: Link, name: str) -> Offer | None:
-    return await answer(lambda: link.source.definition(name), Offer, type(None))
-
-
-def _crd(
-    offer: Offer, name: str, connection: str, local: Mapping[str, Any] | None
-) -> dict[str, Any] | None:
-    """Raises SchemaSourceError where what was offered for API *name* is none of its definition."""
+def _crd(offer: Offer, connection: str, local: Mapping[str, Any] | None) -> dict[str, Any] | None:
     try:
-        parts: tuple[tuple[object, type], ...] = (offer.definition, Definition), (offer.note, str)
-        for part, kind in parts:
-            if not isinstance(part, kind):
-                raise TypeError(f"{part!r} is no {kind.__name__}")
-        made = consumer_crd(offer, connection, local)
-        # As JSON has it: what a server stores can then be compared with it.
-        crd: dict[str, Any] | None = None if made is None else orjson.loads(encode(made))
+        return consumer_crd(offer, connection, local)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         raise SchemaSourceError(f"the plugin's definition is no CRD: {what}") from error
-    if crd is not None and crd["metadata"]["name"] != name:
-        other = crd["metadata"]["name"]
-        raise SchemaSourceError(f"the plugin's definition is that of another API: {other}")
-    return crd
 
 
 def _outcome(

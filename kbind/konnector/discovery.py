@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from itertools import accumulate, takewhile
+from typing import Any, Final
 
-import structlog
+import orjson
 
 from kbind.errors import (
     ClusterError,
@@ -19,22 +19,17 @@ from kbind.errors import (
     Unreachable,
 )
 from kbind.facts import Asked, Listing, PullPolicy, Source, UpdatePolicy
-from kbind.hooks import BUILTIN, Exports, SchemaSource, Sources
+from kbind.hooks import RESERVED, ExportedApi, Exports, SchemaSource, Sources
+from kbind.konnector import asking
 from kbind.konnector.judging import Stop
 from kbind.konnector.link import Link, Policies
-from kbind.konnector.reader import Reader
 from kbind.plan import Decision
 from kbind.rulebook import Rulebook
 from kbind.words import Condition, Reason
 
-log = structlog.get_logger(__name__)
-
-PATIENCE = 60.0  # seconds that a schema source may take for one answer
-
-# What a plugin may end in: none of it may end the konnector, or one of its tasks.
-_BROKEN: Final = (Exception, asyncio.CancelledError, SystemExit)
-
-T = TypeVar("T")
+ROOM: Final = 900_000
+"""Bytes of exported APIs that a status shows. etcd holds 1.5 MiB an object by default, and each
+write has all of it."""
 
 
 def policies(connection: Mapping[str, Any]) -> Policies:
@@ -60,10 +55,12 @@ _PASSING = (ServerFailed, Throttled, Gone, Unreachable, SchemaSourceError)
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one source answered. word: for the source table; error: why it gave no answer."""
+    """What one source answered. word: for the source table; reserved: what it offered of groups
+    that are nobody's exports; error: why it gave no answer."""
 
     word: Listing
     exports: Exports = field(default_factory=Exports)
+    reserved: tuple[str, ...] = ()
     error: _Failure | None = None
 
 
@@ -89,16 +86,15 @@ async def discover(link: Link, asked: str, book: Rulebook, sources: Sources, now
         return
     if decision.verdict == Source.REPORT:
         raise Stop(Condition.READY, decision.reason or "", decision.why)
-    # Whoever offers them: ours would lead the konnector about, and what comes with Kubernetes would
-    # be the consumer's own objects, as its server passes over CRDs of those groups and versions.
-    apis = {api.name: api for api in found.exports.apis if api.group not in BUILTIN}
+    apis = {api.name: api for api in found.exports.apis}
     unread = found.exports.unread
     for known in (link.exports or {}).values():
         if known.name not in apis and (known.name in unread or known.group in unread):
             apis[known.name] = known
     link.asked, link.source_name = asked, name
     link.exports = {api: apis[api] for api in sorted(apis)}
-    link.failed, link.unread = "", unread
+    link.shown = shown(link.exports.values())
+    link.failed, link.unread, link.reserved = "", unread, found.reserved
     if apis or unread:
         link.empty_since = None
     elif link.empty_since is None:
@@ -130,70 +126,30 @@ def _source(link: Link, name: str, sources: Sources) -> SchemaSource:
             message = f"there is no schema source {name!r}; known here: {known}"
             raise Stop(Condition.READY, Reason.UNKNOWN_SCHEMA_SOURCE, message)
         try:
-            link.sources[name] = factory(Reader(link.client))
-        except _BROKEN as error:
-            log.exception("a schema source broke; its plugin is at fault")
-            message = f"schema source {name}: the plugin broke: {type(error).__name__}: {error}"
+            link.sources[name] = asking.made(factory, link.client)
+        except SchemaSourceError as error:
+            message = f"schema source {name}: {error}"
             raise Stop(Condition.READY, Reason.SCHEMA_SOURCE_FAILED, message) from error
     return link.sources[name]
 
 
 async def _list(source: SchemaSource) -> _Found:
     try:
-        exports = checked(await answer(lambda: source.exports(), Exports))
+        offered = await asking.exports(source)
     except Forbidden as error:
         return _Found(Listing.FORBIDDEN, error=error)
     except (ClusterError, SchemaSourceError) as error:
         return _Found(Listing.FAILED, error=error)
-    offered = exports.apis or exports.unread
-    return _Found(Listing.EXPORTS if offered else Listing.EMPTY, exports)
+    # Whoever offers them: ours would lead the konnector about, and what comes with Kubernetes would
+    # be the consumer's own objects, as its server passes over CRDs of those groups and versions.
+    apis = tuple(api for api in offered.apis if api.group not in RESERVED)
+    reserved = tuple(api.name for api in offered.apis if api.group in RESERVED)
+    word = Listing.EXPORTS if apis or offered.unread else Listing.EMPTY
+    return _Found(word, Exports(apis, offered.unread), reserved)
 
 
-def checked(exports: Exports) -> Exports:
-    """A copy, which the source cannot change any more. Raises SchemaSourceError for what the
-    contract does not allow among the answers."""
-    try:
-        if not isinstance(exports.apis, tuple | list):
-            raise TypeError(f"apis is a {type(exports.apis).__name__}, not a tuple")
-        exports = Exports(tuple(exports.apis), dict(exports.unread))
-        for api in exports.apis:
-            texts: tuple[object, ...] = (api.name, api.revision, *api.versions)
-            if not all(isinstance(text, str) for text in texts):
-                raise TypeError(f"{api.name!r} has a part that is no text")
-            if isinstance(api.versions, str):
-                raise TypeError(f"{api.name} has one text for its versions")
-            if len(set(api.versions)) < len(api.versions):
-                raise TypeError(f"{api.name} has a version twice")
-            if api.scope not in ("Namespaced", "Cluster"):
-                raise TypeError(f"{api.name} has the scope {api.scope!r}")
-            if api.name != f"{api.resource}.{api.group}":
-                raise TypeError(f"{api.name} is not named after its resource and group")
-        said: list[object] = [*exports.unread, *exports.unread.values()]
-        if not all(isinstance(text, str) for text in said):
-            raise TypeError("unread holds something other than texts")
-    except Exception as error:
-        raise SchemaSourceError(f"the plugin's exports are malformed: {error}") from error
-    return exports
-
-
-async def answer(ask: Callable[[], Awaitable[T]], *kinds: type) -> T:
-    """What a schema source answers, within limits. Raises ClusterError or SchemaSourceError,
-    the latter also for a plugin that breaks, or that answers with something of none of *kinds*."""
-    limit = asyncio.timeout(PATIENCE)
-    try:
-        async with limit:
-            given = await ask()
-    except (ClusterError, SchemaSourceError):
-        raise
-    except _BROKEN as error:
-        if limit.expired():
-            raise SchemaSourceError(f"no answer within {PATIENCE:.0f} s") from error
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise  # it is us who are to end
-        log.exception("a schema source broke; its plugin is at fault")
-        raise SchemaSourceError(f"the plugin broke: {type(error).__name__}: {error}") from error
-    if not isinstance(given, kinds):
-        wrong = type(given).__name__
-        raise SchemaSourceError(f"the plugin answered with {wrong}, not with {kinds[0].__name__}")
-    return given
+def shown(exports: Iterable[ExportedApi]) -> list[dict[str, Any]]:
+    """``status.exportedAPIs``: the first, as many as there is room for."""
+    listed = [api.as_json() for api in exports]
+    sizes = accumulate(len(orjson.dumps(api)) + 1 for api in listed)
+    return listed[: sum(1 for _ in takewhile(lambda size: size <= ROOM, sizes))]

@@ -24,7 +24,7 @@ from kbind.steps import Recheck, Step
 
 log = structlog.get_logger(__name__)
 
-# A provider that answers no longer as it did when it was engaged.
+# Of a server that answers no longer as it did when it was engaged.
 LOST = (Unauthorized, Unreachable, NotServed)
 
 
@@ -41,9 +41,8 @@ def due(report: Report, memory: Memory, recheck: float) -> float | None:
     if report.batch.failed is None:
         memory.homeless = False
         if report.batch.calls:
-            # An answer may hold what somebody else changed meanwhile, and now that it is in
-            # the cache no event will tell of that. So nothing is at rest until a pass finds
-            # nothing left to write.
+            # An answer may hold other than what was sent, and what somebody else changed meanwhile:
+            # nothing is at rest until a pass finds nothing left to write.
             if any(call.step in SPEC_STEPS for call in report.batch.calls):
                 memory.retry_at = 0.0
             if not memory.retry_at:

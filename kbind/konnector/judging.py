@@ -5,7 +5,6 @@ from __future__ import annotations
 from kbind.conditions import Judgement, Status
 from kbind.facts import Asked
 from kbind.konnector.link import Link, Outcome, Policies
-from kbind.konnector.status import shown
 from kbind.words import Condition, Reason
 
 
@@ -79,25 +78,27 @@ _NAMED = 10  # parts that one message spells out
 def _in_sync(link: Link) -> Judgement:
     """Whether every definition on the consumer is what the policies want."""
 
+    delivered = dict(sorted(link.delivered.items()))
+
     def among(reasons: tuple[Reason, ...]) -> list[Outcome]:
-        found = [it for it in link.delivered.values() if it.reason in reasons]
+        found = [it for it in delivered.values() if it.reason in reasons]
         return sorted(found, key=lambda it: reasons.index(Reason(it.reason or "")))
 
-    if off := among(_OUT_OF_SYNC):
-        return _schemas("False", off[0].reason, [it.message for it in off])
     if link.failed:
         return _schemas("Unknown", Reason.SCHEMA_SOURCE_FAILED, [link.failed])
+    if off := among(_OUT_OF_SYNC):
+        return _schemas("False", off[0].reason, [it.message for it in off])
     if unread := among(_UNREAD):
         return _schemas("Unknown", unread[0].reason, [it.message for it in unread])
     parts = [
         f"{name}: {link.unread[part]}"
-        for name in link.delivered
+        for name in delivered
         for part in (name, name.partition(".")[2])
         if part in link.unread
     ]
     if parts:
         return _schemas("Unknown", Reason.SCHEMA_SOURCE_FAILED, parts)
-    notes = [f"{name}: {it.note}" for name, it in link.delivered.items() if it.note]
+    notes = [f"{name}: {it.note}" for name, it in delivered.items() if it.note]
     return _schemas("True", Reason.AS_EXPECTED, notes)
 
 
@@ -123,9 +124,13 @@ def _note(link: Link, policies: Policies, paused: bool) -> str:
         notes.append(f"not to be read, what was known of it stands: {listed(parts)}")
         if policies.auto_bind:
             notes.append("autoBind waits until all can be read")
-    exported = link.exports or {}
-    if (room := len(shown(exported.values()))) < len(exported):
-        notes.append(f"exportedAPIs shows the first {room} of {len(exported)}")
+    if link.reserved:
+        notes.append(
+            "passed over, as their groups come with Kubernetes or kbind: "
+            f"{listed(list(link.reserved))}"
+        )
+    if (room := len(link.shown)) < (count := len(link.exports or ())):
+        notes.append(f"exportedAPIs shows the first {room} of {count}")
     if policies.source == Asked.AUTO:
         notes.append(f"schema source Auto uses {link.source_name}")
     if link.parting:

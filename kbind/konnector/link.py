@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kbind.cluster.client import Client
 from kbind.cluster.kubeconfig import Credentials
@@ -31,7 +32,8 @@ class Link:
     path of what tells which cluster it is, and remote its UID.
 
     asked: ``spec.schema.source`` as it was discovered with; source_name: which of *sources*
-    answers for it. exports: by name; failed, unread: what the last discovery could not tell, so
+    answers for it. exports: by name; shown: what a status has of them; reserved: what was offered
+    of groups that are nobody's exports; failed, unread: what the last discovery could not tell, so
     that what was known stands; empty_since: when discovery first found none, and has since.
     delivered: by API; memo: what that was decided on, so that nothing unchanged is read again.
     braked: by API, what rules would delete of it that nobody asked for, and that is too much at
@@ -50,6 +52,8 @@ class Link:
     sources: dict[str, SchemaSource] = field(default_factory=dict)
     source_name: str = ""
     exports: dict[str, ExportedApi] | None = None
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    reserved: tuple[str, ...] = ()
     failed: str = ""
     unread: Mapping[str, str] = field(default_factory=dict)
     empty_since: float | None = None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import accumulate, takewhile
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import orjson
 
@@ -14,18 +13,6 @@ from kbind.calls import status_patch
 from kbind.cluster.cache import Cache
 from kbind.cluster.client import Client
 from kbind.copying import same
-from kbind.hooks import ExportedApi
-
-ROOM: Final = 900_000
-"""Bytes of exported APIs that a status shows. etcd holds 1.5 MiB an object by default, and each
-write has all of it."""
-
-
-def shown(exports: Iterable[ExportedApi]) -> list[dict[str, Any]]:
-    """``status.exportedAPIs``: the first, as many as there is room for."""
-    listed = [api.as_json() for api in exports]
-    sizes = accumulate(len(orjson.dumps(api)) + 1 for api in listed)
-    return listed[: sum(1 for _ in takewhile(lambda size: size <= ROOM, sizes))]
 
 
 async def write(

@@ -15,15 +15,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
 import pytest
 
 from kbind.cluster.client import Client
 from kbind.cluster.transport import Reply, Request, TransportError
 from kbind.errors import ClusterError, SchemaSourceError
-from kbind.hooks import Definition, Exports, Offer, SchemaSource, SourceFactory
-from kbind.konnector.discovery import PATIENCE, checked
+from kbind.hooks import Exports, Offer, SchemaSource, SourceFactory
+from kbind.konnector.asking import PATIENCE, checked, checked_offer
 from kbind.konnector.reader import Reader
 from kbind.schema import consumer_crd
 from kbind.testing import clock
@@ -116,14 +116,9 @@ class SchemaSourceContract:
         for api in (await source.exports()).apis:
             offer = await source.definition(api.name)
             assert isinstance(offer, Offer), f"{api.name} is exported and has no definition"
-            definition, note = cast(object, offer.definition), cast(object, offer.note)
-            assert isinstance(definition, Definition), (
-                f"{api.name}: {definition!r} is no Definition"
-            )
-            assert isinstance(note, str), f"{api.name}: the note {note!r} is no text"
-            spec = offer.crd["spec"]
+            spec = checked_offer(offer, api.name).crd["spec"]
             plural = spec["names"]["plural"]
-            assert offer.crd["metadata"]["name"] == api.name == f"{plural}.{spec['group']}"
+            assert api.name == f"{plural}.{spec['group']}"
             served = sorted(each["name"] for each in spec["versions"] if each["served"])
             defined = (spec["group"], plural, spec["scope"], served)
             told = (api.group, api.resource, api.scope, sorted(api.versions))

@@ -57,10 +57,11 @@ class Resource:
 class Discovered:
     """apis: by name (``<plural>.<group>``) the versions that serve it, the preferred one first;
     only what can be read, listed and watched. unread: by API name or group, why nothing certain
-    is known of it; nothing of it is among the apis."""
+    is known of it; nothing of it is among the apis. groups: all that were listed."""
 
     apis: Mapping[str, tuple[Resource, ...]]
     unread: Mapping[str, str]
+    groups: frozenset[str]
 
 
 async def discover(provider: ProviderReader, wanted: Callable[[str], bool]) -> Discovered:
@@ -97,7 +98,7 @@ def parse(groups: Iterable[tuple[str, Any]]) -> Discovered:
         for api, versions in apis.items()
         if api not in unread and versions[0].group not in unread
     }
-    return Discovered(read, unread)
+    return Discovered(read, unread, frozenset(seen))
 
 
 class _Malformed(Exception):
@@ -214,7 +215,8 @@ async def _one_by_one(provider: ProviderReader, groups: list[Any]) -> Discovered
         else:
             told.append((name, answer))
     found = parse(told)
-    return Discovered(found.apis, {**found.unread, **unread})
+    listed = frozenset(name for name, _ in groups)
+    return Discovered(found.apis, {**found.unread, **unread}, listed)
 
 
 def _versions(group: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from kbind.errors import ClusterError, NotFound, NotServed, SchemaSourceError, ServerFailed
 from kbind.hooks import (
-    BUILTIN,
+    RESERVED,
     ExportedApi,
     Exports,
     Offer,
@@ -49,12 +49,12 @@ class OpenApiSource:
         self._unread: Mapping[str, str] = {}
         self._hashes: Mapping[str, str] = {}
         self._others: dict[str, tuple[str, ...]] = {}
-        self._groups: set[str] = set()
+        self._groups: frozenset[str] = frozenset()
         self._group = ""
         self._read: dict[str, _Read | ClusterError | SchemaSourceError] = {}
 
     async def exports(self) -> Exports:
-        found = await discover(self._provider, lambda group: group not in BUILTIN)
+        found = await discover(self._provider, lambda group: group not in RESERVED)
         hashes = await self._index()
         unread = dict(found.unread) | self._vanished(found)
         apis = {}
@@ -101,10 +101,8 @@ class OpenApiSource:
     def _vanished(self, found: Discovered) -> dict[str, str]:
         """Groups that the last discovery had and this one does not know at all: an API server that
         is starting lists them later than the others. Missed once more, they are gone."""
-        groups = {versions[0].group for versions in found.apis.values()}
-        told = {part for name in found.unread for part in (name, name.partition(".")[2])}
-        missed = self._groups - groups - told
-        self._groups = groups
+        missed = self._groups - found.groups
+        self._groups = found.groups
         return dict.fromkeys(missed, "discovery does not list it any longer; asking once more")
 
     async def _index(self) -> dict[str, str]:

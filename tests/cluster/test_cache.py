@@ -56,6 +56,16 @@ def test_a_list_that_comes_instead_of_events_tells_what_answers_held() -> None:
     assert cache.replace({A: entry(9)}, 10) == []
 
 
+def test_a_list_tells_what_an_answer_that_is_newer_held_as_well() -> None:
+    """Somebody writes, a list is made, and we write: our answer comes before the list."""
+    cache = Cache()
+    cache.replace({A: entry(5)}, 6)
+    cache.learn(raw(12))  # ours, and in it somebody's of version 10
+    assert cache.replace({A: entry(10)}, 11) == [A]
+    assert version(cache) == 12
+    assert not cache.observe(A, entry(12))
+
+
 def test_what_a_bookmark_has_passed_is_learned_no_longer() -> None:
     cache = Cache()
     cache.replace({A: entry(5)}, 6)

@@ -150,6 +150,16 @@ async def reason(
     return obj
 
 
+def exports(seen: Mapping[str, Any]) -> list[str]:
+    """The names of what a Connection says is exported."""
+    return [api["name"] for api in seen["status"]["exportedAPIs"]]
+
+
+def bound(seen: Mapping[str, Any]) -> list[str]:
+    """The names of what a binding lists."""
+    return [api["name"] for api in seen["spec"]["apis"]]
+
+
 async def ready(cluster: Handle, ref: Mapping[str, Any]) -> Object:
     """The Connection or binding, once it is Ready."""
     return await reason(cluster, ref, "Ready", words.Reason.AS_EXPECTED, "True")
@@ -268,3 +278,5 @@ def crd_ref(name: str = WIDGETS) -> Object:
 
 
 PROVIDER = connection()
+OWN = new(words.API_VERSION, "ClusterBinding", "provider")
+"""What autoBind of that Connection keeps."""

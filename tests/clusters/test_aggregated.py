@@ -15,7 +15,7 @@ from kbind.facts import Asked
 from kbind.testing.aggregated import API_VERSION, GROUP, AggregatedCluster
 from kbind.testing.handles import Handle, Object, condition, new
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding, connection
-from tests.clusters.scenes import crd_ref, discoveries, message, synced
+from tests.clusters.scenes import OWN, bound, crd_ref, discoveries, exports, message, synced
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.clusters.world import World
 
@@ -25,7 +25,6 @@ pytestmark = [
 ]
 
 FISCHERS, FLUNDERS = f"fischers.{GROUP}", f"flunders.{GROUP}"
-OWN = new(words.API_VERSION, "ClusterBinding", "provider")
 API_SERVICE = new("apiregistration.k8s.io/v1", "APIService", f"v1alpha1.{GROUP}")
 
 
@@ -53,14 +52,6 @@ async def provider(
 
 def flunder(name: str, **spec: Any) -> Object:
     return new(API_VERSION, "Flunder", name, "team-a", spec=spec)
-
-
-def bound(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["spec"]["apis"]]
-
-
-def exports(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["status"]["exportedAPIs"]]
 
 
 async def bind_flunders(world: World, provider: Provider, **spec: Any) -> None:
@@ -111,6 +102,9 @@ async def test_what_is_bound_outlasts_a_server_that_is_down(
     await world.consumer.merge(one, {"spec": {"reference": "a-third"}})
     await world.consumer.established(FLUNDERS)
     # What is down is named, and others go on.
+    await world.consumer.until(
+        connection(), lambda seen: f"{GROUP} (" in message(seen, "Ready"), deadline=75
+    )
     await provider.handle.install_crd(crd(exported=False))
     seen = await world.consumer.until(connection(), lambda seen: WIDGETS in exports(seen))
     assert exports(seen) == [FISCHERS, FLUNDERS, WIDGETS]

@@ -11,6 +11,7 @@ from kbind.testing.handles import Object, condition, new
 from kbind.testing.running import RunningKonnector, add_connection, binding, connection
 from tests.clusters.access import CRDS, EVERYTHING, IDENTITY, limit, may
 from tests.clusters.scenes import (
+    OWN,
     PROVIDER,
     crd_ref,
     discoveries,
@@ -26,7 +27,6 @@ from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-OWN = new(words.API_VERSION, "ClusterBinding", "provider")
 UNLABELLED = {"metadata": {"labels": {words.EXPORTED: None}}}
 
 
@@ -96,18 +96,51 @@ async def test_labels_that_come_and_go_take_nothing_away(
         assert (await world.provider.get(copy))["metadata"]["uid"] == copy["metadata"]["uid"]
 
 
+def ingresses() -> Object:
+    """A CRD of a group of Kubernetes itself, offered. Servers pass over it: its instances would be
+    the consumer's own Ingresses, with which the provider has nothing to do."""
+    offered = crd("ingresses", "Ingress")
+    offered["spec"]["group"] = "networking.k8s.io"
+    offered["metadata"]["name"] = "ingresses.networking.k8s.io"
+    offered["metadata"]["annotations"] = {words.API_APPROVED: "unapproved, for a test"}
+    return offered
+
+
+async def test_a_label_on_what_is_nobodys_export_is_none(
+    world: World, konnector: RunningKonnector
+) -> None:
+    """Auto stays with what can be discovered."""
+    await world.provider.install_crd(crd(exported=False))
+    await world.consumer.namespace("team-a")
+    await add_connection(world.consumer, world.provider.cluster, autoBind=True)
+    await world.consumer.until(OWN, lists(WIDGETS))
+    await world.consumer.established(WIDGETS)
+    one = await world.consumer.create(widget("one"))
+    copy = await world.provider.until(one, bool)
+    offered = await world.provider.install_crd(ingresses())
+    await world.consumer.until(
+        PROVIDER, lambda seen: condition(seen, "Ready") and "OpenAPI" in message(seen, "Ready")
+    )
+    await discoveries(world.provider, 4)
+    seen = await world.consumer.get(PROVIDER)
+    assert seen["status"]["activeSchemaSource"] == "OpenAPI"
+    assert lists(WIDGETS)(await world.consumer.get(OWN))
+    assert (await world.provider.get(one))["metadata"]["uid"] == copy["metadata"]["uid"]
+    await world.provider.delete(offered)
+    await world.provider.gone(offered)
+
+
 async def test_what_comes_with_kubernetes_is_nobodys_export(
     world: World, konnector: RunningKonnector
 ) -> None:
-    """A CRD of such a group is passed over by servers: its instances would be the consumer's own
-    Ingresses, with which the provider has nothing to do."""
-    offered = crd("ingresses", "Ingress")
-    offered["spec"]["group"] = "networking.k8s.io"
-    offered["metadata"]["name"] = name = "ingresses.networking.k8s.io"
-    offered["metadata"]["annotations"] = {words.API_APPROVED: "unapproved, for a test"}
-    await world.provider.install_crd(offered)
+    offered = await world.provider.install_crd(ingresses())
+    name = offered["metadata"]["name"]
     await connect(world)
     await world.consumer.until(OWN, lists(WIDGETS))
+    seen = await world.consumer.until(
+        PROVIDER, lambda seen: "passed over" in message(seen, "Ready")
+    )
+    assert name in message(seen, "Ready")
     made = await world.consumer.create(binding([name], name="asked-for"))
     await reason(world.consumer, made, "Ready", "APINotExported")
     assert await world.consumer.find(crd_ref(name)) is None

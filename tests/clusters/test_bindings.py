@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from tests.clusters.scenes import (
     secret,
     synced,
 )
-from tests.clusters.widgets import GADGETS, GROUP, WIDGETS, crd, gadget, widget
+from tests.clusters.widgets import GADGETS, GROUP, WIDGETS, crd, fields, gadget, widget, with_field
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -38,19 +37,6 @@ async def offer(world: World, **schema: Any) -> None:
     for namespace in ("team-a", "team-b"):
         await world.consumer.namespace(namespace)
     await add_connection(world.consumer, world.provider.cluster, schema=schema)
-
-
-def with_field(definition: Object, name: str = "shape") -> Object:
-    """*definition* with one more field in spec."""
-    changed = deepcopy(definition)
-    schema = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"]["properties"][name] = {"type": "string"}
-    return changed
-
-
-def fields(definition: Object) -> set[str]:
-    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return set(schema["properties"]["spec"]["properties"])
 
 
 def hashes(bound: Object) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest_asyncio
 from kbind_sources.discovery import APIS, Discovered, Resource, discover
 
 from kbind import words
-from kbind.hooks import BUILTIN
+from kbind.hooks import RESERVED
 from kbind.konnector.reader import Reader
 from kbind.testing.handles import Object, new
 from tests.clusters.scenes import eventually
@@ -53,11 +53,11 @@ async def test_a_server_brings_builtin_groups_alone(world: World) -> None:
     for handle in (world.provider, world.consumer):
         answer = await handle.client.read(APIS)
         listed[handle.cluster.name] = {group["name"] for group in answer["groups"]}
-        assert await discover(Reader(handle.client), foreign) == Discovered({}, {})
-    assert listed["provider"] <= BUILTIN
+        assert await discover(Reader(handle.client), foreign) == Discovered({}, {}, frozenset())
+    assert listed["provider"] <= RESERVED
     assert listed["consumer"] - listed["provider"] == {words.GROUP}
     if world.kind == "real":
-        assert BUILTIN - listed["consumer"] == NOT_HERE
+        assert RESERVED - listed["consumer"] == NOT_HERE
 
 
 async def test_a_crd_is_told_the_same_in_both_forms(world: World, reader: Reader) -> None:
@@ -68,7 +68,9 @@ async def test_a_crd_is_told_the_same_in_both_forms(world: World, reader: Reader
     await world.provider.install_crd(api)
     how = ("widgets", "Widget", True, "widget", ("wd",), ("all",))
     assert await discover(reader, foreign) == Discovered(
-        {WIDGETS: (Resource(GROUP, "v1", *how, status=True), Resource(GROUP, "v1beta1", *how))}, {}
+        {WIDGETS: (Resource(GROUP, "v1", *how, status=True), Resource(GROUP, "v1beta1", *how))},
+        {},
+        frozenset({GROUP}),
     )
 
 
@@ -111,4 +113,4 @@ async def test_a_dead_server_leaves_its_group_alone_unread(
 
 
 def foreign(group: str) -> bool:
-    return group not in BUILTIN
+    return group not in RESERVED

@@ -22,6 +22,7 @@ from tests.clusters.scenes import (
     events,
     eventually,
     exchange,
+    exports,
     kubeconfig_data,
     message,
     offers,
@@ -30,8 +31,8 @@ from tests.clusters.scenes import (
     secret,
     synced,
 )
-from tests.clusters.test_bindings import BOUND, fields, with_field
-from tests.clusters.widgets import GADGETS, GROUP, WIDGETS, crd, gadget, widget
+from tests.clusters.test_bindings import BOUND
+from tests.clusters.widgets import GADGETS, GROUP, WIDGETS, crd, fields, gadget, widget, with_field
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -61,10 +62,6 @@ async def shows(world: World, source: str) -> Object:
         PROVIDER, lambda seen: seen["status"]["activeSchemaSource"] == source
     )
     return seen
-
-
-def exports(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["status"]["exportedAPIs"]]
 
 
 def exporting(*names: str) -> Callable[[Any], bool]:
@@ -382,6 +379,12 @@ async def test_built_in_groups_and_our_own_are_not_offered(
     second = new(words.API_VERSION, "Connection", "second")
     assert exports(await ready(world.consumer, second)) == []
     await add_connection(world.consumer, world.provider.cluster, schema={"source": "OpenAPI"})
-    await world.consumer.until(
-        PROVIDER, lambda seen: exports(seen) == ["gateways.gateway.networking.k8s.io"]
-    )
+    only = exporting("gateways.gateway.networking.k8s.io")
+    await world.consumer.until(PROVIDER, only)
+
+    async def told() -> bool:
+        return "apis/iam.kbind.io/v1" in (await world.provider.client.read(INDEX))["paths"]
+
+    await eventually(told, "the provider tells of grants")
+    await discoveries(world.provider, 2)
+    assert only(await world.consumer.get(PROVIDER))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kbind import words
-from kbind.errors import KbindError
+from kbind.errors import Conflict, Invalid, KbindError
 from kbind.testing.handles import Handle, Object
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding
 from tests.clusters.scenes import (
@@ -22,7 +22,7 @@ from tests.clusters.scenes import (
     reason,
     synced,
 )
-from tests.clusters.widgets import GROUP, WIDGETS, crd, widget
+from tests.clusters.widgets import GROUP, WIDGETS, crd, widget, with_field
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -116,8 +116,10 @@ async def tighten(world: World) -> None:
     async def enforced() -> bool:
         try:
             await world.consumer.create(widget("probe", size=1))
-        except KbindError:
+        except Invalid:
             return True
+        except Conflict:
+            return False  # the one before is still going
         await world.consumer.delete(widget("probe"))
         return False
 
@@ -189,9 +191,7 @@ async def test_an_api_that_is_made_anew_between_two_discoveries(
     before = [await world.provider.get(each) for each in made]
     await world.provider.delete(crd_ref())
     await world.provider.gone(crd_ref())
-    changed = crd()
-    spec = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    spec["properties"]["shape"] = {"type": "string"}
+    changed = with_field(crd())
     await world.provider.install_crd(changed)
     for old in before:
         copy = await world.provider.until(old, is_not(old), deadline=40)

@@ -21,8 +21,8 @@ from tests.clusters.scenes import (
     secret,
     synced,
 )
-from tests.clusters.test_bindings import BOUND, offer, with_field
-from tests.clusters.widgets import GADGETS, WIDGETS, crd
+from tests.clusters.test_bindings import BOUND, offer
+from tests.clusters.widgets import GADGETS, WIDGETS, crd, with_field
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

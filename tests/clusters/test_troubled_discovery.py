@@ -13,36 +13,38 @@ from kbind_sources.crd import CRDS
 from kbind_sources.discovery import APIS
 from kbind_sources.openapi import INDEX
 
-from kbind import words
-from kbind.testing.handles import Object, condition, new
+from kbind.testing.handles import Object, condition
 from kbind.testing.running import RunningKonnector, add_connection, binding
 from tests.clusters.front import Front, Wrong
 from tests.clusters.scenes import (
+    OWN,
     PROVIDER,
+    bound,
     crd_ref,
     eventually,
     exchange,
+    exports,
     message,
     ready,
     reason,
     synced,
 )
-from tests.clusters.test_bindings import fields, with_field
 from tests.clusters.widgets import (
     GADGETS,
     ROCKETS,
     WIDGETS,
     crd,
+    fields,
     gadget,
     rocket,
     rockets,
     widget,
+    with_field,
 )
 from tests.clusters.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-OWN = new(words.API_VERSION, "ClusterBinding", "provider")
 LIMIT = 16 << 20
 MANY = 15_000  # APIs of more than 1.5 MiB in a status
 SPACE = "/apis/space.org/v1"
@@ -78,12 +80,10 @@ async def begin(world: World, front: Front) -> tuple[Object, Object]:
     return made[0], made[1]
 
 
-def bound(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["spec"]["apis"]]
-
-
-def exports(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["status"]["exportedAPIs"]]
+def unsure_of(text: str) -> Callable[[Any], bool]:
+    return lambda seen: (
+        condition(seen, "SchemaInSync", "Unknown") and text in message(seen, "SchemaInSync")
+    )
 
 
 def has(field: str) -> Callable[[Any], bool]:
@@ -205,11 +205,9 @@ async def test_one_part_of_discovery_is_named_and_the_rest_is_followed(
         await world.consumer.until(PROVIDER, says(told))
         await world.provider.merge(crd_ref(), {"spec": with_field(crd(), f"of{number}")["spec"]})
         await world.consumer.until(crd_ref(), has(f"of{number}"))
-        seen = await world.consumer.get(PROVIDER)
+        seen = await world.consumer.until(PROVIDER, unsure_of(ROCKETS))
         assert exports(seen) == [ROCKETS, WIDGETS], trouble
         assert "autoBind waits" in message(seen, "Ready")
-        assert condition(seen, "SchemaInSync", "Unknown")
-        assert ROCKETS in message(seen, "SchemaInSync")
         for each in made:
             await exchange(world, each, number)
         assert bound(await world.consumer.get(OWN)) == [ROCKETS, WIDGETS]
@@ -246,12 +244,10 @@ async def test_a_document_that_is_none_holds_up_no_other(
         for ref, definition in ((crd_ref(ROCKETS), rockets()), (crd_ref(), crd())):
             changed = with_field(definition, f"of{number}")
             await world.provider.merge(ref, {"spec": changed["spec"]})
-        seen = await reason(
-            world.consumer, PROVIDER, "SchemaInSync", "SchemaSourceFailed", status="Unknown"
-        )
-        assert f"{ROCKETS}: provider: get {document}: " in message(seen, "SchemaInSync")
-        assert WIDGETS not in message(seen, "SchemaInSync")
         await world.consumer.until(crd_ref(), has(f"of{number}"))
+        told = f"{ROCKETS}: provider: get {document}: "
+        seen = await world.consumer.until(PROVIDER, unsure_of(told))
+        assert WIDGETS not in message(seen, "SchemaInSync")
         await reason(world.consumer, OWN, "Ready", "SchemaSourceFailed")
         await reason(world.consumer, OWN, "Synced", "AsExpected", "True")
         for each in made:

@@ -122,3 +122,17 @@ def rockets(*, exported: bool = True) -> Object:
 
 def rocket(name: str, namespace: str | None = "team-a", **spec: Any) -> Object:
     return new("space.org/v1", "Rocket", name, namespace, spec=spec)
+
+
+def with_field(definition: Object, name: str = "shape") -> Object:
+    """*definition* with one more field in spec."""
+    changed = deepcopy(definition)
+    schema = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"][name] = {"type": "string"}
+    return changed
+
+
+def fields(definition: Object) -> set[str]:
+    """Those of spec."""
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return set(schema["properties"]["spec"]["properties"])

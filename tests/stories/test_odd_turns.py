@@ -126,6 +126,34 @@ def test_a_crd_that_changed_behind_the_watch_is_read_before_it_is_written_again(
     tell(main)
 
 
+def test_a_crd_that_was_taken_out_behind_the_watch_may_come_back() -> None:
+    async def main(story: Story) -> None:
+        bound = await story.bound()
+        here = story.clusters[0]
+        for verb in ("list", "watch"):
+            here.deny(USER, verb, CRDS)
+        here.break_streams()
+        await story.wait(5)
+        await story.consumer.merge(crd_ref(), {"metadata": {"labels": {words.MANAGED: None}}})
+        await story.consumer.merge(crd_ref(), {"metadata": {"annotations": {"seen": "by others"}}})
+        changed = crd()
+        changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "changed"
+        await story.provider.merge(changed, {"spec": changed["spec"]})
+        await story.wait(60)
+        for verb in ("list", "watch"):
+            here.allow(USER, verb, CRDS)
+        await story.wait(60)
+        assert reason(await story.consumer.get(bound)) == "Unmanaged"
+        await story.consumer.delete(crd_ref())
+        await story.wait(60)
+        assert (await story.consumer.get(crd_ref()))["spec"]["versions"] == (
+            changed["spec"]["versions"]
+        )
+        assert reason(await story.consumer.get(bound)) == "AsExpected"
+
+    tell(main)
+
+
 def test_what_could_not_be_looked_at_is_looked_at_again() -> None:
     async def main(story: Story) -> None:
         await story.provider.install_crd(crd())

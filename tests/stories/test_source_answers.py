@@ -21,13 +21,11 @@ from kbind.hooks import (
     exported,
     hookimpl,
 )
-from kbind.testing.handles import Object, condition, find_condition, new
+from kbind.testing.handles import Object, condition, find_condition
 from kbind.testing.running import USER, add_connection, binding
-from tests.clusters.scenes import PROVIDER, crd_ref, message
+from tests.clusters.scenes import OWN, PROVIDER, bound, crd_ref, exports, message
 from tests.clusters.widgets import GADGETS, ROCKETS, WIDGETS, crd, rockets, widget
 from tests.stories.telling import Story, tell
-
-OWN = new(words.API_VERSION, "ClusterBinding", "provider")
 
 
 class Scripted:
@@ -100,14 +98,6 @@ def told(plugin: Scripted, **spec: Any) -> Callable[[Callable[[Story], Awaitable
     return tells
 
 
-def names(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["status"]["exportedAPIs"]]
-
-
-def bound(seen: Object) -> list[str]:
-    return [api["name"] for api in seen["spec"]["apis"]]
-
-
 async def connection_after(story: Story, seconds: float) -> Object:
     await story.wait(seconds)
     seen: Object = await story.consumer.get(PROVIDER)
@@ -125,7 +115,7 @@ def test_what_is_unread_stands_and_the_rest_is_followed() -> None:
             del plugin.offered[name]
         plugin.offer(crd("signals", "Signal"))
         seen = await connection_after(story, 65)
-        assert names(seen) == [ROCKETS, "signals.example.org", WIDGETS]
+        assert exports(seen) == [ROCKETS, "signals.example.org", WIDGETS]
         assert condition(seen, "Ready")
         assert "space.org (its server is down)" in message(seen, "Ready")
         # Rockets are bound, so whether they are in sync is not known.
@@ -135,7 +125,7 @@ def test_what_is_unread_stands_and_the_rest_is_followed() -> None:
 
         plugin.unread = {}
         seen = await connection_after(story, 65)
-        assert names(seen) == ["signals.example.org", WIDGETS]
+        assert exports(seen) == ["signals.example.org", WIDGETS]
         assert message(seen, "Ready") == ""
         assert condition(seen, "SchemaInSync")
         assert bound(await story.consumer.get(OWN)) == ["signals.example.org", WIDGETS]
@@ -183,7 +173,7 @@ def test_an_answer_that_is_none_changes_nothing(answer: Any) -> None:
         assert condition(seen, "Ready")
         assert "what was known stands" in message(seen, "Ready")
         assert condition(seen, "SchemaInSync", "Unknown")
-        assert names(seen) == [WIDGETS]
+        assert exports(seen) == [WIDGETS]
         assert bound(await story.consumer.get(OWN)) == [WIDGETS]
 
         plugin.instead = None
@@ -217,7 +207,7 @@ def test_our_own_kinds_are_never_offered() -> None:
 
     async def main(story: Story) -> None:
         seen = await connection_after(story, 35)
-        assert names(seen) == [WIDGETS]
+        assert exports(seen) == [WIDGETS]
         assert bound(await story.consumer.get(OWN)) == [WIDGETS]
         assert words.MANAGED not in (
             await story.consumer.get(crd_ref(f"connections.{words.GROUP}"))
@@ -247,7 +237,7 @@ def test_malformed_exports_are_told_and_the_connection_lives_on(broken: dict[str
         seen = await connection_after(story, 65)
         assert condition(seen, "Ready")
         assert "exports are malformed" in message(seen, "Ready")
-        assert names(seen) == [WIDGETS]
+        assert exports(seen) == [WIDGETS]
         plugin.instead = None
         assert message(await connection_after(story, 35), "Ready") == ""
 
@@ -305,7 +295,7 @@ def test_nothing_exported_counts_after_two_discoveries_30_s_apart() -> None:
         await story.consumer.until(OWN, lambda seen: bound(seen) == [WIDGETS])
         kept = plugin.offered.copy()
         plugin.offered.clear()
-        seen = await story.consumer.until(PROVIDER, lambda seen: names(seen) == [], 40)
+        seen = await story.consumer.until(PROVIDER, lambda seen: exports(seen) == [], 40)
         first = story.time.seconds
         plugin.instead = SchemaSourceError("down for a moment")
         await story.wait(45)
@@ -316,13 +306,30 @@ def test_nothing_exported_counts_after_two_discoveries_30_s_apart() -> None:
         plugin.offered |= kept
         await story.consumer.until(OWN, lambda seen: bound(seen) == [WIDGETS], 40)
         plugin.offered.clear()
-        await story.consumer.until(PROVIDER, lambda seen: names(seen) == [], 40)
+        await story.consumer.until(PROVIDER, lambda seen: exports(seen) == [], 40)
         plugin.offered |= kept
         seen = await connection_after(story, 120)
-        assert names(seen) == [WIDGETS]
+        assert exports(seen) == [WIDGETS]
         assert bound(await story.consumer.get(OWN)) == [WIDGETS]
 
     told(plugin, autoBind=True)(main)
+
+
+def test_of_several_definitions_that_failed_each_has_its_turn() -> None:
+    plugin = Scripted(crd(), crd("gadgets", "Gadget"), rockets())
+    plugin.slow = {GADGETS, ROCKETS, WIDGETS}
+
+    async def main(story: Story) -> None:
+        await story.consumer.create(binding([GADGETS, ROCKETS, WIDGETS]))
+        await story.wait(300)
+        plugin.slow = {GADGETS}
+        for name in (ROCKETS, WIDGETS):
+            await story.consumer.established(name, 300)
+        seen = await connection_after(story, 120)
+        assert f"{GADGETS}: no answer within 60 s" in message(seen, "SchemaInSync")
+        assert WIDGETS not in message(seen, "SchemaInSync")
+
+    told(plugin)(main)
 
 
 def test_one_definition_that_is_slow_or_broken_holds_up_no_other() -> None:
@@ -408,6 +415,27 @@ def test_a_definition_that_never_comes_over_is_asked_for_no_faster(
         assert len(provider.audit(USER)) - before < 10 * 12
 
     told(plugin)(main)
+
+
+def test_while_discovery_fails_nothing_is_said_of_what_is_in_sync() -> None:
+    plugin = Scripted(crd())
+
+    async def main(story: Story) -> None:
+        await story.consumer.create(binding([WIDGETS]))
+        await story.consumer.established(WIDGETS)
+        changed = crd()
+        changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "changed"
+        changed["metadata"]["name"] = WIDGETS
+        plugin.offer(changed)
+        plugin.offered[WIDGETS]["metadata"]["resourceVersion"] = "2"
+        seen = await connection_after(story, 65)
+        assert (find_condition(seen, "SchemaInSync") or {})["reason"] == "Pinned"
+        plugin.instead = SchemaSourceError("the registry is down")
+        seen = await connection_after(story, 65)
+        found = find_condition(seen, "SchemaInSync") or {}
+        assert (found["status"], found["reason"]) == ("Unknown", "SchemaSourceFailed")
+
+    told(plugin, schema={"updatePolicy": "Once"})(main)
 
 
 def test_what_could_not_be_kept_of_a_definition_is_said() -> None:

@@ -68,6 +68,7 @@ async def test_an_api_is_told_with_its_versions_the_preferred_one_first(plain: b
             "gadgets.other.io": (Resource("other.io", "v1", "gadgets", "Gadget", True, "gadget"),),
         },
         {},
+        frozenset({"example.org", "other.io"}),
     )  # fmt: skip
 
 

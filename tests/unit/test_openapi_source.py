@@ -322,6 +322,26 @@ async def test_what_is_gone_has_no_definition() -> None:
     assert await source.definition(WIDGETS) is None
 
 
+@pytest.mark.parametrize(
+    ("between", "after"),
+    [
+        # One of them was not to be read before it went; a group of another has it in its name.
+        ({"other.io": {"v1": None}}, {}),
+        ({}, {"team.other.io": {"v1": None}}),
+    ],
+)
+async def test_a_group_that_is_not_listed_is_missed_once_before_it_is_gone(
+    between: Groups, after: Groups
+) -> None:
+    provider = Provider()
+    source = await started(provider)
+    provider.offer({**OFFERED, **between})
+    await source.exports()
+    provider.offer({"example.org": OFFERED["example.org"], **after})
+    assert "asking once more" in (await source.exports()).unread["other.io"]
+    assert (await source.exports()).unread.keys() == after.keys()
+
+
 async def test_a_document_that_has_changed_meanwhile_is_read_as_it_is_now() -> None:
     class Moved(Provider):
         """Redirects from every hash, as servers do from an old one."""

@@ -10,7 +10,7 @@ from kbind import words
 # kube-aggregator and apiextensions-apiserver, and those of k8s.io/metrics, which metrics servers
 # are registered for. The group without a name is not below /apis. Names, not a suffix:
 # gateway.networking.k8s.io and its like are CRDs of the community.
-BUILTIN: Final = frozenset(
+RESERVED: Final = frozenset(
     {
         "admissionregistration.k8s.io",
         "apiextensions.k8s.io",
