@@ -138,7 +138,7 @@ async def test_what_comes_with_kubernetes_is_nobodys_export(
     await connect(world)
     await world.consumer.until(OWN, lists(WIDGETS))
     seen = await world.consumer.until(
-        PROVIDER, lambda seen: "passed over" in message(seen, "Ready")
+        PROVIDER, lambda seen: condition(seen, "Ready") and "passed over" in message(seen, "Ready")
     )
     assert name in message(seen, "Ready")
     made = await world.consumer.create(binding([name], name="asked-for"))

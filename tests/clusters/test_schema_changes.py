@@ -230,8 +230,10 @@ async def test_while_its_api_is_gone_an_instance_is_held_unless_it_is_orphaned(
     assert await world.provider.find(held) is None
 
 
-@from_both
-@pytest.mark.parametrize(("before", "after"), [SCOPES, SCOPES[::-1]], ids=SCOPES)
+@pytest.mark.parametrize(
+    ("before", "after", "source"),
+    [(*SCOPES, "CRD"), (*SCOPES[::-1], "CRD"), (*SCOPES, "OpenAPI")],
+)
 async def test_an_api_that_is_made_anew_in_another_scope(
     world: World, konnector: RunningKonnector, before: str, after: str, source: str
 ) -> None:
