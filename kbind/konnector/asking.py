@@ -57,15 +57,15 @@ async def _answer(ask: Callable[[], Awaitable[T]], *kinds: type) -> T:
     try:
         async with limit:
             given = await ask()
-    except (ClusterError, SchemaSourceError):
-        raise
     except _BROKEN as error:
-        if limit.expired():
-            raise SchemaSourceError(f"no answer within {PATIENCE:.0f} s") from error
-        raise _broken(error) from error
-    finally:
-        if task.cancelling() > before:
-            raise asyncio.CancelledError  # we are to end, whatever the plugin made of that
+        if task.cancelling() == before:
+            if isinstance(error, ClusterError | SchemaSourceError):
+                raise
+            if limit.expired():
+                raise SchemaSourceError(f"no answer within {PATIENCE:.0f} s") from error
+            raise _broken(error) from error
+    if task.cancelling() > before:
+        raise asyncio.CancelledError  # we are to end, whatever the plugin made of that
     if not isinstance(given, kinds):
         wrong = type(given).__name__
         raise SchemaSourceError(f"the plugin answered with {wrong}, not with {kinds[0].__name__}")

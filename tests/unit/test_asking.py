@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kbind.errors import SchemaSourceError
 from kbind.hooks import Definition, ExportedApi, Exports, Offer
@@ -49,8 +50,25 @@ async def test_whatever_a_source_makes_of_the_end_it_is_the_end(call: str) -> No
     task = asyncio.create_task(asked)
     await source.asked.wait()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
         await task
+    assert not logs
+
+
+async def test_the_end_of_a_pass_is_no_fault_of_the_source() -> None:
+    class Quiet(Slow):
+        async def exports(self) -> Exports:
+            self.asked.set()
+            await asyncio.sleep(3600)
+            return Exports()
+
+    source = Quiet()
+    task = asyncio.create_task(asking.exports(source))
+    await source.asked.wait()
+    task.cancel()
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await task
+    assert not logs
 
 
 async def test_a_source_that_took_too_long_may_be_ended_while_it_cleans_up(
