@@ -37,10 +37,8 @@ $(EDITABLE): $(PACKAGES) pyproject.toml
 demo: setup ## Show kbind at work, on two clusters in memory
 	$(BIN)/kbind demo
 
-# Half of the time is waiting for real servers: one worker more than there are cores. In the order of
-# names the quick files come last, so that none is left alone with a slow one.
 test: setup control-plane ## Run all tests
-	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 quick: setup ## Run the tests that need no real API server
 	$(BIN)/pytest -m "not real" $(PYTEST_ARGS)
