@@ -307,8 +307,8 @@ async def test_a_provider_that_never_answers_costs_the_others_nothing(
         away = await rounds(world, "away")
         await ready(world.consumer, beside)
         assert [requests for requests, _ in (silent, away)] == [well[0], well[0]]
-        for _, took in (silent, away):
-            assert took < 2 * well[1] + 0.5, (well, silent, away)
+        for _, took in (silent, away):  # where a request waits 10 s for an answer
+            assert took < 2 * well[1] + 5, (well, silent, away)
 
 
 async def rounds(world: World, name: str) -> tuple[list[str], float]:
