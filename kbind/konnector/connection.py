@@ -272,9 +272,11 @@ class ConnectionRunner:
         exports = link.exports or {}
         coverage = self._shared.coverage()
         names = coverage.apis(self.name) | exports.keys()
-        reasons = ((name, outcome.reason) for name, outcome in link.delivered.items())
-        ill = (name for name, reason in reasons if reason == Reason.SCHEMA_SOURCE_FAILED)
-        failed = {name: turn for turn, name in enumerate(ill)}
+        failed = {
+            name: turn
+            for turn, (name, last) in enumerate(link.delivered.items())
+            if last.reason == Reason.SCHEMA_SOURCE_FAILED
+        }
 
         def place(name: str) -> tuple[int, tuple[str, ...]]:
             # What failed goes last, first what failed longest ago. By group, so that a source may

@@ -256,7 +256,7 @@ def test_what_is_nested_too_deep_is_refused_at_once(text: bytes) -> None:
     began = time.perf_counter()
     with pytest.raises(KubeconfigInvalid, match="nested too deep"):
         parse(text * 50_000)
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 0.5
 
 
 def test_brackets_that_are_closed_are_no_depth() -> None:

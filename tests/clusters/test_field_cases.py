@@ -13,7 +13,17 @@ from kbind.testing.memory import MemoryCluster
 from kbind.testing.running import USER, RunningKonnector, add_connection, binding, connection
 from tests.clusters.conftest import settings
 from tests.clusters.relay import Relay
-from tests.clusters.scenes import PROVIDER, crd_ref, event, message, ready, reason, synced, uid_of
+from tests.clusters.scenes import (
+    OWN,
+    PROVIDER,
+    crd_ref,
+    event,
+    message,
+    ready,
+    reason,
+    synced,
+    uid_of,
+)
 from tests.clusters.widgets import WIDGETS, crd, widget
 from tests.clusters.world import World
 
@@ -196,7 +206,7 @@ async def test_an_api_whose_name_is_as_long_as_it_can_be_is_bound(
     await world.consumer.namespace("team-a")
     await add_connection(world.consumer, world.provider.cluster, autoBind=True)
     await world.consumer.established(name)
-    await synced(world.consumer, new(words.API_VERSION, "ClusterBinding", "provider"))
+    await synced(world.consumer, OWN)
     one = new(f"{group}/v1", "W" * 63, "one", "team-a", spec={"size": 1})
     await world.consumer.create(one)
     await world.provider.until(one, lambda seen: seen["spec"]["size"] == 1)

@@ -151,14 +151,20 @@ async def test_validation_that_existing_instances_do_not_fit(
         assert await world.provider.find(each) is None
 
 
+async def taken_away(world: World, source: str) -> tuple[list[Object], list[Object]]:
+    """Widgets whose API the provider has no longer, and the copies that they had."""
+    made = await begin(world, "one", "two", source=source)
+    copies = [await world.provider.get(each) for each in made]
+    await world.provider.delete(crd_ref())
+    await world.provider.gone(crd_ref())
+    return made, copies
+
+
 @from_both
 async def test_an_api_that_is_made_anew_is_filled_from_the_consumer(
     world: World, konnector: RunningKonnector, source: str
 ) -> None:
-    made = await begin(world, "one", "two", source=source)
-    before = [await world.provider.get(each) for each in made]
-    await world.provider.delete(crd_ref())
-    await world.provider.gone(crd_ref())
+    made, before = await taken_away(world, source)
     seen = await reason(world.consumer, BOUND, "Ready", "APINotExported")
     assert message(seen, "Ready") == f"the provider does not export {WIDGETS}"
     await reason(world.consumer, BOUND, "Synced", "SyncFailed")
@@ -187,10 +193,7 @@ async def test_an_api_that_is_made_anew_is_filled_from_the_consumer(
 async def test_an_api_that_is_made_anew_between_two_discoveries(
     world: World, konnector: RunningKonnector, source: str
 ) -> None:
-    made = await begin(world, "one", "two", source=source)
-    before = [await world.provider.get(each) for each in made]
-    await world.provider.delete(crd_ref())
-    await world.provider.gone(crd_ref())
+    made, before = await taken_away(world, source)
     changed = with_field(crd())
     await world.provider.install_crd(changed)
     for old in before:
